@@ -1,0 +1,27 @@
+"""``python -m benchmarks NAME [options]``: runs the benchmark module of that name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+_BENCHMARKS = {"overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Hand the remaining arguments to the benchmark's own ``main``; 2 for an unknown name."""
+    if argv and argv[0] in _BENCHMARKS:
+        status: int = importlib.import_module(f"benchmarks.{argv[0]}").main(argv[1:])
+        return status
+    asked = bool(argv) and argv[0] in ("-h", "--help")
+    lines = ["usage: python -m benchmarks NAME [options]", ""]
+    lines += [f"  {name:<12} {claim}" for name, claim in _BENCHMARKS.items()]
+    if not asked and argv:
+        lines += ["", f"Expected one of {', '.join(_BENCHMARKS)}, got {argv[0]!r}."]
+    print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""Samovar: dataflow workflows on Apache Spark that can be paused, looked into, and travelled back in.
+
+    import samovar as sv
+
+    flow = sv.Workflow("shop")
+    orders = flow.read.parquet("orders/")
+    orders.filter("amount > 100").sink("S")
+    run = flow.run()
+    print(run.result("S"))
+
+Importing this package imports no pyspark; that happens when something runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+from samovar import errors
+from samovar.errors import SamovarError
+from samovar.graph.frame import Frame, GroupedFrame
+from samovar.graph.operator import Operator
+from samovar.graph.state import ListState, MapState, ValueState
+from samovar.graph.workflow import Workflow
+
+if TYPE_CHECKING:
+    from samovar.runtime.progress import OperatorProgress, Progress
+    from samovar.runtime.run import Past, Run
+    from samovar.runtime.run import open_recording as open
+    from samovar.runtime.session import spark_session
+
+__all__ = [
+    "Frame",
+    "GroupedFrame",
+    "ListState",
+    "MapState",
+    "Operator",
+    "OperatorProgress",
+    "Past",
+    "Progress",
+    "Run",
+    "SamovarError",
+    "ValueState",
+    "Workflow",
+    "errors",
+    "open",
+    "spark_session",
+]
+
+_LAZY = {
+    "Run": ("samovar.runtime.run", "Run"),
+    "Past": ("samovar.runtime.run", "Past"),
+    "open": ("samovar.runtime.run", "open_recording"),
+    "Progress": ("samovar.runtime.progress", "Progress"),
+    "OperatorProgress": ("samovar.runtime.progress", "OperatorProgress"),
+    "spark_session": ("samovar.runtime.session", "spark_session"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'samovar' has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    value = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _Engine:
+    """Loads the engine, and with it pyspark, when something runs."""
+
+    def start(self, flow: Workflow, **options: Any) -> Any:
+        return importlib.import_module("samovar.runtime.run").start(flow, **options)
+
+    def schema(self, flow: Workflow, name: str) -> Any:
+        return importlib.import_module("samovar.runtime.run").schema(flow, name)
+
+
+Workflow.runner = _Engine()

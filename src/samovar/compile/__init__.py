@@ -1,0 +1,1 @@
+"""From a workflow to Spark: analysis, levels, and the frames of an epoch."""

@@ -1,0 +1,98 @@
+"""Which counters come for free, and where a counter must be added to the plan.
+
+A counter in Spark's plan (`observe`) costs about a tenth of a scan-heavy job, so it is the last resort: Parquet footers
+tell what sources give and what sinks take, Python workers count for themselves, an aggregate's deltas carry the number
+of rows of each group, and operators that give one row for one row hand counts on. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from samovar.compile.plan import Plan
+from samovar.graph import operators as ops
+from samovar.record.log import Counters
+
+__all__ = ["Measured", "add_up", "needs_counter"]
+
+Measured = Mapping[tuple[str, int | None], int]
+"""(operator, None): rows it gave; (operator, port): rows it took on a port."""
+
+
+def needs_counter(plan: Plan, name: str, level: int | None, stored: frozenset[str], known: frozenset[str]) -> bool:
+    """Whether the rows an operator gives must be counted in the plan.
+
+    `stored` are operators whose input or output is written in this epoch, `known` those whose output is counted already.
+    """
+    shape = plan.shape(name)
+    op = plan.graph.ops[name]
+    if name in known or shape in ("one", "union", "python", "sink") or isinstance(op, ops.Sort):
+        return False
+    return level is None or not _told(plan, name, level, stored)
+
+
+def _told(plan: Plan, name: str, level: int, stored: frozenset[str]) -> bool:
+    """Whether a consumer on this level tells how many rows it took."""
+    if name in plan.placement.stashed and plan.placement.level[name] == level:
+        return True
+    for consumer, _ in plan.graph.consumers(name):
+        if not plan.placement.works(consumer, level):
+            continue
+        shape = plan.shape(consumer)
+        if shape == "python" or consumer in stored:
+            return True
+        if shape == "one" and _told(plan, consumer, level, stored):
+            return True
+    return False
+
+
+def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Counters]:
+    """The counters of an epoch over the levels `low` to `high`, handing what was measured up and down the edges.
+
+    What is only computed again on a higher level, or read back from a stash, was counted when it first flowed.
+    """
+    out = {n: v for (n, port), v in measured.items() if port is None}
+    taken = {(n, port): v for (n, port), v in measured.items() if port is not None}
+    working = [n for n in plan.graph.ops if any(plan.placement.works(n, at) for at in range(low, high + 1))]
+    for name in reversed(plan.graph.ops):  # what consumers took tells what their inputs gave
+        for consumer, port in plan.graph.consumers(name):
+            if name not in out and (consumer, port) in taken:
+                out[name] = taken[consumer, port]
+        if name in working and _hands_on(plan, name) and name in out:
+            taken.setdefault((name, 0), out[name])
+    for name in plan.graph.ops:  # what inputs gave tells the rest
+        op = plan.graph.ops[name]
+        if name in working or (name in out and plan.shape(name) == "join"):
+            for port, up in enumerate(op.inputs):
+                if up in out:
+                    taken.setdefault((name, port), out[up])
+        ins = [taken.get((name, port)) for port in range(len(op.inputs))]
+        if name not in out and ins and None not in ins and (_hands_on(plan, name) or plan.shape(name) == "union"):
+            out[name] = sum(i for i in ins if i is not None)
+    made: dict[str, Counters] = {}
+    for name, op in plan.graph.ops.items():
+        first_time = _counts(plan, name, low, high)
+        gave = out.get(name, 0) if first_time else 0
+        took = tuple(taken.get((name, p), 0) if _takes(plan, name, low, high) else 0 for p in range(len(op.inputs)))
+        if gave or any(took):
+            made[name] = Counters(took, gave)
+    return made
+
+
+def _hands_on(plan: Plan, name: str) -> bool:
+    return plan.shape(name) in ("one", "sink") or isinstance(plan.graph.ops[name], ops.Sort)
+
+
+def _counts(plan: Plan, name: str, low: int, high: int) -> bool:
+    """Whether what an operator gives in these levels is given for the first time."""
+    placement = plan.placement
+    if placement.free(name) or placement.ends(name):
+        levels = placement.streams[name] or placement.whole[name]
+        return bool(levels) and low <= min(levels) <= high
+    return low <= placement.level[name] <= high
+
+
+def _takes(plan: Plan, name: str, low: int, high: int) -> bool:
+    if plan.placement.ends(name):
+        return low <= plan.placement.level[name] <= high
+    return _counts(plan, name, low, high)

@@ -1,0 +1,353 @@
+"""The frames of one epoch: from slices and stored parts to what has to be written.
+
+`Frames` builds, lazily and each once, the DataFrames of the operators that work in an epoch. An epoch covers one level
+that reads slices, or several levels in a row that read only what has already ended (aggregates, sorts); in the latter
+nothing in between needs to be stored, so a chain such as aggregate, sort, limit, sink is one Spark plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
+from samovar.compile.native import (
+    apply_native,
+    as_column,
+    hidden,
+    join,
+    numbered,
+    positioned,
+    quoted,
+    sort_column,
+    visible,
+)
+from samovar.compile.plan import ROWS, Plan
+from samovar.graph import operators as ops
+from samovar.ids import BUCKET, CONTROL, PORT, position_columns
+
+__all__ = ["EpochInputs", "Frames"]
+
+
+class EpochInputs(Protocol):
+    """What the runtime gives an epoch to work with."""
+
+    spark: SparkSession
+    first: bool
+    """Whether this is the first epoch of its level."""
+    last: bool
+    """Whether the level's sources end with this epoch."""
+
+    def slice(self, name: str) -> DataFrame: ...
+    def whole(self, name: str) -> DataFrame: ...
+    def parts(self, kind: str, name: str, schema: StructType) -> DataFrame: ...
+    def passed(self, name: str) -> tuple[int, int]: ...
+    def python(self, chain: tuple[str, ...]) -> Callable[..., Any]: ...
+    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame: ...
+    def reused(self, df: DataFrame) -> DataFrame: ...
+    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame: ...
+
+
+class Frames:
+    """Builds the frames of one epoch over the levels `low` to `high` (inclusive)."""
+
+    def __init__(self, plan: Plan, inputs: EpochInputs, low: int, high: int) -> None:
+        self.plan = plan
+        self.inputs = inputs
+        self.low = low
+        self.high = high
+        self._streams: dict[tuple[str, int], DataFrame] = {}
+        self._wholes: dict[str, DataFrame] = {}
+
+    # --- frames -----------------------------------------------------------------------------------------------------
+
+    def stream(self, name: str, level: int) -> DataFrame:
+        """The rows of an operator's output that flow on a level in this epoch."""
+        key = (name, level)
+        if key not in self._streams:
+            df = self._stream(name, level)
+            placement = self.plan.placement
+            if placement.ends(name):
+                counts = self.inputs.first and level == min(placement.streams[name])
+            else:
+                counts = placement.works(name, level)
+            if counts:
+                df = self.inputs.counted(name, level, df)
+            if self._uses(name, level) > 1 and self._costly(name, level):
+                df = self.inputs.reused(df)
+            self._streams[key] = self._named(name, df)
+        return self._streams[key]
+
+    def _named(self, name: str, df: DataFrame) -> DataFrame:
+        return df.alias(name) if name in self.plan.referenced else df
+
+    def _stream(self, name: str, level: int) -> DataFrame:
+        plan = self.plan
+        op = plan.graph.ops[name]
+        shape = plan.shape(name)
+        if plan.placement.ends(name):
+            return self._ended(name)
+        if shape == "source" or (name in plan.placement.stashed and level > plan.placement.level[name]):
+            return self.inputs.slice(name)
+        if shape == "join":
+            assert isinstance(op, ops.Join)
+            side = plan.placement.build[name]
+            b, p = (0, 1) if side == "left" else (1, 0)
+            probe = self.stream(op.inputs[p], level)
+            if name in plan.placement.inline:
+                build = self.inputs.shared(f"build of {name}", lambda: self.whole(op.inputs[b]))
+            else:
+                build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
+                build = self._named(op.inputs[b], build)
+            return self._join(op, probe, build)
+        if isinstance(op, ops.Python):
+            return self._python(plan.chains[name], level)
+        ins = [self.stream(up, level) for up in op.inputs]
+        if isinstance(op, ops.Batches):
+            return self._batches(op, ins[0])
+        if isinstance(op, ops.Limit):
+            return self._limit(op, ins[0])
+        if shape == "sink":
+            return ins[0].select(*map(quoted, visible(ins[0]))) if hidden(ins[0]) else ins[0]
+        return self._trimmed(name, apply_native(op, ins, shape))
+
+    def whole(self, name: str) -> DataFrame:
+        """All rows of an operator's output, for a build side that is taken whole."""
+        if name not in self._wholes:
+            plan = self.plan
+            op = plan.graph.ops[name]
+            if plan.placement.ends(name):
+                df = self._ended(name, whole=True)
+            elif plan.shape(name) == "source":
+                df = self.inputs.whole(name)
+            elif isinstance(op, ops.Join) and plan.shape(name) == "join":
+                side = plan.placement.build[name]
+                b, p = (0, 1) if side == "left" else (1, 0)
+                df = self._join(op, self.whole(op.inputs[p]), self.whole(op.inputs[b]))
+            else:
+                df = self._trimmed(name, apply_native(op, [self.whole(up) for up in op.inputs], plan.shape(name)))
+            if not self.plan.placement.streams[name]:
+                df = self.inputs.counted(name, None, df)
+            self._wholes[name] = self._named(name, df)
+        return self._wholes[name]
+
+    def _trimmed(self, name: str, df: DataFrame) -> DataFrame:
+        """Positions an operator's consumers do not need are dropped where they end."""
+        return df.drop(*hidden(df)) if hidden(df) and not self.plan.width[name] else df
+
+    # --- blocking operators ---------------------------------------------------------------------------------------
+
+    def _ended(self, name: str, *, whole: bool = False) -> DataFrame:
+        """A blocking operator's output; empty after the level's first epoch."""
+        plan = self.plan
+        op = plan.graph.ops[name]
+        if not self.inputs.first and not whole:
+            return self._empty(name)
+        at = plan.placement.level[name]
+        here = at >= self.low  # its input flows in this very epoch
+        if here:
+            ins = [self.stream(up, at) for up in op.inputs]
+            if plan.shape(name) == "accumulate" and self._ordered(name):
+                cut = plan.accumulators[name]
+                df = final_frame(merge_frame(self.partial(name), cut), cut)
+            else:
+                df = apply_native(op, [self._bare(name, i) for i in ins], plan.shape(name))
+        elif plan.shape(name) == "accumulate":
+            stored = self.inputs.parts("deltas", name, self.partial_schema(name))
+            cut = plan.accumulators[name]
+            df = final_frame(merge_frame(stored.drop(ROWS), cut), cut)
+        else:
+            ins = [
+                self._named(up, self.inputs.parts("deltas", f"{name}.{port}", self.kept_schema(name, port)))
+                for port, up in enumerate(op.inputs)
+            ]
+            df = apply_native(op, [self._bare(name, i) for i in ins], plan.shape(name))
+        df = df.select(*(F.col(quoted(c)) for c in visible(df))) if hidden(df) and not plan.width[name] else df
+        return self._number(name, df) if plan.width[name] else df
+
+    def _ordered(self, name: str) -> bool:
+        return any(self.plan.width[up] for up in self.plan.graph.ops[name].inputs)
+
+    def _bare(self, name: str, df: DataFrame) -> DataFrame:
+        """Input of a blocking operator: a sort keeps positions to break ties, nothing else sees them."""
+        keeps = isinstance(self.plan.graph.ops[name], ops.Sort)
+        return df if keeps or not hidden(df) else df.drop(*hidden(df))
+
+    def _number(self, name: str, df: DataFrame) -> DataFrame:
+        op = self.plan.graph.ops[name]
+        if isinstance(op, ops.Sort):
+            keys = [sort_column(k) for k in op.keys] + [F.col(c) for c in hidden(df)]
+        else:
+            keys = [F.col(quoted(f.name)) for f in df.schema.fields if f.dataType.typeName() not in ("map", "variant")]
+        return numbered(df, keys, list(self.plan.graph.ops).index(name) - 1_000_000)
+
+    def _empty(self, name: str) -> DataFrame:
+        df = self.inputs.spark.createDataFrame([], self.plan.schemas[name])
+        names = position_columns(self.plan.width[name])
+        return positioned(df, names, [F.lit(0)] * len(names)) if names else df
+
+    def partial(self, name: str) -> DataFrame:
+        """What an epoch adds to an accumulating operator: keys, accumulators."""
+        plan = self.plan
+        df = self.stream(plan.graph.ops[name].inputs[0], plan.placement.level[name])
+        return partial_frame(df, plan.keys(name), plan.accumulators[name])
+
+    def stored_partial(self, name: str) -> DataFrame:
+        """The same with the number of input rows, as it is stored."""
+        plan = self.plan
+        cut = plan.accumulators[name]
+        counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
+        df = self.stream(plan.graph.ops[name].inputs[0], plan.placement.level[name])
+        return partial_frame(df, plan.keys(name), counting)
+
+    def partial_schema(self, name: str) -> StructType:
+        """The schema of stored deltas, found on an empty frame."""
+        plan = self.plan
+        cut = plan.accumulators[name]
+        up = plan.graph.ops[name].inputs[0]
+        counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
+        return partial_frame(self._named(up, self._empty(up)), plan.keys(name), counting).schema
+
+    def kept_schema(self, name: str, port: int) -> StructType:
+        """The schema of kept input."""
+        up = self.plan.graph.ops[name].inputs[port]
+        return self._kept(name, self._empty(up)).schema
+
+    def kept(self, name: str, port: int) -> DataFrame:
+        """The rows a keeping operator adds to what it keeps."""
+        up = self.plan.graph.ops[name].inputs[port]
+        return self._kept(name, self.stream(up, self.plan.placement.level[name]))
+
+    def _kept(self, name: str, df: DataFrame) -> DataFrame:
+        op = self.plan.graph.ops[name]
+        if isinstance(op, ops.Aggregate) and len(set(df.columns)) == len(df.columns):
+            texts = " ".join((*op.keys, *op.aggregates, op.pivot or "")).lower()
+            used = [c for c in visible(df) if c.lower() in texts]
+            if used and not any(getattr(t, "column", None) is not None for t in op.expressions()):
+                return df.select(*map(quoted, used))
+        return self._bare(name, df)
+
+    # --- joins, limits ----------------------------------------------------------------------------------------------
+
+    def _join(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+        side = self.plan.placement.build[op.name]
+        ahead, behind = hidden(probe), hidden(build)
+        wanted = self.plan.width[op.name]
+        if behind:
+            names = position_columns(len(behind), "q")
+            build = build.withColumnsRenamed(dict(zip(behind, names, strict=True)))
+            behind = names
+        left, right = (build, probe) if side == "left" else (probe, build)
+        made = join(op, left, right)
+        if not (ahead or behind):
+            return made
+        if op.how in ("semi", "anti"):
+            behind = []
+        parts = [F.col(c) for c in ahead] + [F.coalesce(F.col(c), F.lit(-1)) for c in behind]
+        parts += [F.lit(-1)] * (wanted - len(parts))
+        final = position_columns(wanted, "t")
+        shown = made.select("*", *(c.cast("bigint").alias(n) for n, c in zip(final, parts, strict=False)))
+        shown = shown.drop(*ahead, *behind)
+        return shown.withColumnsRenamed(dict(zip(final, position_columns(wanted), strict=True)))
+
+    def _limit(self, op: ops.Limit, df: DataFrame) -> DataFrame:
+        taken, given = self.inputs.passed(op.name)
+        skip = max(op.offset - taken, 0)
+        left = None if op.n is None else max(op.n - given, 0)
+        if left == 0:
+            return self._trimmed(op.name, df.limit(0))
+        made = df if self.plan.aligned(op.name) or not hidden(df) else df.orderBy(*hidden(df))
+        made = made.offset(skip) if skip else made
+        return self._trimmed(op.name, made if left is None else made.limit(left))
+
+    # --- Python ---------------------------------------------------------------------------------------------------
+
+    def _batches(self, op: ops.Batches, df: DataFrame) -> DataFrame:
+        function = self.inputs.python((op.name,))
+        plain = df.drop(*hidden(df)) if hidden(df) else df
+        call = plain.mapInArrow if op.form == "arrow" else plain.mapInPandas
+        made = call(function, self.plan.schemas[op.name])
+        if self.plan.width[op.name]:
+            made = positioned(made, position_columns(2), [F.lit(0), F.monotonically_increasing_id()])
+        return made
+
+    def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
+        plan = self.plan
+        head, tail = plan.graph.ops[chain[0]], chain[-1]
+        assert isinstance(head, ops.Python)
+        ins = [self.stream(up, level) for up in head.inputs]
+        schema = plan.schemas[tail]
+        out = StructType(list(schema.fields))
+        for column in position_columns(plan.width[tail]):
+            out = out.add(column, "bigint", True)
+        function = self.inputs.python(chain)
+        if plan.shape(chain[0]) == "batches":
+            df = ins[0] if len(ins) == 1 else self._ports(head, ins)
+            return df.mapInArrow(function, out)
+        df = self._ports(head, ins) if len(ins) > 1 else ins[0]
+        buckets = plan.buckets[chain[0]]
+        if head.by and len(ins) == 1:
+            df = df.withColumn(BUCKET, _bucket(head.by, buckets))
+        if self.inputs.last:
+            ends = self.inputs.spark.range(buckets).select(F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL))
+            if not head.by:
+                ends = ends.drop(BUCKET)
+            df = df.withColumn(CONTROL, F.lit(0)).unionByName(ends, allowMissingColumns=True)
+        first = [c for c in (BUCKET, CONTROL) if c in df.columns]
+        order = [] if head.order == "arrival" else hidden(df)
+        if head.by:
+            workers = max(1, min(buckets, int(plan.settings.get("parallelism", buckets))))
+            df = df.repartition(workers, BUCKET)
+        else:
+            df = df.repartition(1)
+        df = df.sortWithinPartitions(*first, *order) if first or order else df
+        return df.mapInArrow(function, out)
+
+    def _ports(self, head: ops.Python, ins: Sequence[DataFrame]) -> DataFrame:
+        """Several ports in one frame: a row is a struct in the column of its port; positions order across ports."""
+        width = max(len(hidden(df)) for df in ins)
+        buckets = self.plan.buckets[head.name]
+        made: DataFrame | None = None
+        for port, df in enumerate(ins):
+            own = [F.col(c) for c in hidden(df)]
+            parts: list[Column] = [*own, *([F.lit(-1)] * (width - len(own))), F.lit(port)]
+            names = position_columns(width + 1)
+            columns = [
+                F.struct(*map(quoted, visible(df))).alias(f"__sv_v{port}"),
+                F.lit(port).alias(PORT),
+                *(c.cast("bigint").alias(n) for n, c in zip(names, parts, strict=True) if width),
+            ]
+            if head.by:
+                columns.append(_bucket(head.by, buckets).alias(BUCKET))
+            one = df.select(*columns)
+            made = one if made is None else made.unionByName(one, allowMissingColumns=True)
+        assert made is not None
+        return made
+
+    # --- what is shared ---------------------------------------------------------------------------------------------
+
+    def _uses(self, name: str, level: int) -> int:
+        """How often a frame is read in this epoch."""
+        plan = self.plan
+        uses = int(name in plan.placement.stashed and plan.placement.level[name] == level)
+        for consumer, _ in plan.graph.consumers(name):
+            uses += plan.placement.works(consumer, level)
+        return uses
+
+    def _costly(self, name: str, level: int) -> bool:
+        """Whether computing a frame twice costs more than keeping it: after Python, joins and blocking operators."""
+        plan = self.plan
+        if plan.shape(name) in ("python", "batches", "join", "limit") or plan.placement.ends(name):
+            return True
+        if plan.shape(name) == "source":
+            return False
+        return any(self._costly(up, level) for up in plan.graph.ops[name].inputs)
+
+
+def _bucket(by: Sequence[str], buckets: int) -> Column:
+    return F.pmod(F.xxhash64(*(as_column(k) for k in by)), F.lit(buckets)).cast("int")
+

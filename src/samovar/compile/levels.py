@@ -1,0 +1,173 @@
+"""Levels: which operators work together, and what must have ended before.
+
+A blocking edge (into a join's build side, out of an aggregate or a sort) ends with its input. Operators are placed on
+levels so that everything an operator waits for ended on a lower level; a level is run as a sequence of epochs over its
+sources. Pure code over shapes and sizes: no Spark.
+
+Three ways bring rows over a blocking edge or to a higher level:
+
+- *again*: a chain of stateless native operators over files, or over a blocking operator's output, is computed again on
+  the level that needs it. Reading twice with pruned columns costs less than storing wide rows.
+- *whole*: a join's build side that is such a chain, or joins of such chains, and small against the probe side, is not
+  cut into epochs: the first epoch of the join's level takes it whole.
+- *stash*: anything else is written as it is produced and read back as a source of the higher level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from samovar.compile.shapes import Shape
+from samovar.graph import operators as ops
+from samovar.graph.workflow import Graph
+
+__all__ = ["Side", "Placement", "place"]
+
+Side = Literal["left", "right"]
+
+SMALL = 64 << 20
+"""A build side of at most this many bytes is always taken whole."""
+SHARE = 0.5
+"""A build side of at most this share of the probe side's bytes is taken whole."""
+
+_FREE: frozenset[Shape] = frozenset({"source", "one", "some", "many", "union"})
+_ENDING: frozenset[Shape] = frozenset({"accumulate", "keep"})
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where every operator works.
+
+    `level`: the level an operator processes its input on. `streams`: the levels on which an operator's output flows in
+    epochs. `whole`: the levels on which its whole output is taken at once. `stashed`: operators whose output is written
+    for a higher level. `build`: each join's build side; `inline`: joins whose build side is taken whole.
+    """
+
+    shapes: Mapping[str, Shape]
+    level: Mapping[str, int]
+    streams: Mapping[str, frozenset[int]]
+    whole: Mapping[str, frozenset[int]]
+    stashed: frozenset[str]
+    build: Mapping[str, Side]
+    inline: frozenset[str]
+    levels: int
+
+    def free(self, name: str) -> bool:
+        """Whether the operator is computed again on every level that needs it, instead of once."""
+        return self.shapes[name] in _FREE and name not in self.stashed
+
+    def ends(self, name: str) -> bool:
+        """Whether the operator gives its output only when its input has ended."""
+        return self.shapes[name] in _ENDING
+
+    def works(self, name: str, level: int) -> bool:
+        """Whether the operator processes tuples, slice by slice, on a level."""
+        if self.free(name):
+            return level in self.streams[name]
+        return self.level[name] == level and (bool(self.streams[name]) or self.ends(name) or self.is_sink(name))
+
+    def is_sink(self, name: str) -> bool:
+        """Whether the operator keeps a result."""
+        return self.shapes[name] == "sink"
+
+    def sources(self, level: int) -> list[str]:
+        """Operators whose output comes from storage in slices on this level: file sources and stashes."""
+        return [
+            n
+            for n, shape in self.shapes.items()
+            if level in self.streams[n] and (shape == "source" or (n in self.stashed and level > self.level[n]))
+        ]
+
+    def endings(self, level: int) -> list[str]:
+        """Blocking operators whose whole output enters this level's first epoch."""
+        return [n for n in self.shapes if self.ends(n) and level in self.streams[n]]
+
+
+def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]) -> Placement:
+    """Place every operator. `sizes` are the sources' bytes; `volatile` operators are never computed twice."""
+    weight = _weights(graph, shapes, sizes)
+    build: dict[str, Side] = {}
+    inline: set[str] = set()
+    wholeable: dict[str, bool] = {}
+    level: dict[str, int] = {}
+    ready: dict[str, int] = {}
+    for name, op in graph.ops.items():
+        shape = shapes[name]
+        inputs = op.inputs
+        calm = name not in volatile
+        if shape == "source":
+            level[name] = ready[name] = 0
+            wholeable[name] = True
+        elif isinstance(op, ops.Join) and shape == "join":
+            build[name] = _build_side(op, weight)
+            b, p = (inputs[0], inputs[1]) if build[name] == "left" else (inputs[1], inputs[0])
+            ended = any(shapes[u.name] in _ENDING for u in graph.upstream(b)) or shapes[b] in _ENDING
+            if wholeable[b] and (shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])):
+                inline.add(name)
+            level[name] = ready[name] = max(ready[p], ready[b] if name in inline else ready[b] + 1)
+            wholeable[name] = calm and name in inline and wholeable[p]
+        else:
+            level[name] = max(ready[up] for up in inputs)
+            ready[name] = level[name] + (shape in _ENDING)
+            wholeable[name] = (shape in _ENDING) or (calm and shape in _FREE and all(wholeable[u] for u in inputs))
+    free = {n for n in graph.ops if shapes[n] in _FREE and wholeable[n]}
+    streams: dict[str, set[int]] = {n: set() for n in graph.ops}
+    whole: dict[str, set[int]] = {n: set() for n in graph.ops}
+    stashed: set[str] = set()
+    for name in reversed(graph.ops):
+        for consumer, port in graph.consumers(name):
+            is_build = consumer in build and port == (0 if build[consumer] == "left" else 1)
+            flows = bool(streams[consumer])
+            if consumer in free and consumer not in stashed:
+                streams[name] |= streams[consumer]
+                whole[name] |= whole[consumer]
+            elif is_build and consumer in inline:
+                whole[name] |= whole[consumer] | ({level[consumer]} if flows else set())
+            elif is_build:
+                streams[name] |= {level[name], level[consumer]}
+                stashed.add(name)
+            elif consumer in build:
+                streams[name] |= {level[consumer]} if flows else set()
+                whole[name] |= whole[consumer]
+            else:
+                streams[name].add(level[consumer])
+        once = shapes[name] not in _ENDING and name not in free
+        if once and any(at > level[name] for at in streams[name]):
+            stashed.add(name)
+    count = max(level.values()) + 1
+    return Placement(
+        dict(shapes),
+        level,
+        {n: frozenset(s) for n, s in streams.items()},
+        {n: frozenset(s) for n, s in whole.items()},
+        frozenset(stashed),
+        build,
+        frozenset(inline),
+        count,
+    )
+
+
+def _build_side(op: ops.Join, weight: Mapping[str, float]) -> Side:
+    if op.how in ("left", "semi", "anti"):
+        return "right"
+    if op.how == "right":
+        return "left"
+    if op.build:
+        return op.build
+    left, right = op.inputs
+    return "left" if weight[left] < weight[right] else "right"
+
+
+def _weights(graph: Graph, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> dict[str, float]:
+    """A guess of each operator's output in bytes: its sources', an aggregate's a tenth of them."""
+    weight: dict[str, float] = {}
+    for name, op in graph.ops.items():
+        shape = shapes[name]
+        if shape == "source":
+            weight[name] = float(sizes.get(name, 0))
+        else:
+            total = sum(weight[up] for up in op.inputs)
+            weight[name] = total * (0.1 if shape == "accumulate" else 1.0)
+    return weight

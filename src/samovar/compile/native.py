@@ -1,0 +1,196 @@
+"""Relational operators on DataFrames, with or without the hidden columns that carry positions.
+
+Every function here only builds plans. Visible columns are exactly what plain PySpark gives; hidden ones (their names
+start with `__sv_`) come after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, cast
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.ids import HIDDEN, position_columns
+
+__all__ = ["END", "as_column", "apply_native", "hidden", "numbered", "positioned", "quoted", "visible"]
+
+END = 1 << 62
+"""Stands first in the position of what comes after all input."""
+
+
+def visible(df: DataFrame) -> list[str]:
+    """The columns a person sees."""
+    return [c for c in df.columns if not c.startswith(HIDDEN)]
+
+
+def hidden(df: DataFrame) -> list[str]:
+    """The position columns, in order."""
+    return [c for c in df.columns if c.startswith(f"{HIDDEN}p")]
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def as_column(text: str) -> Column:
+    """SQL text, or the Column an `Expr` carries."""
+    column = getattr(text, "column", None)
+    if column is not None:
+        return cast(Column, column)
+    return F.col(text) if text == "*" or text.endswith(".*") else F.expr(text)
+
+
+def sort_column(text: str) -> Column:
+    """A sort key: SQL text may end in ASC/DESC and NULLS FIRST/LAST, which an expression may not."""
+    column = getattr(text, "column", None)
+    if column is not None:
+        return cast(Column, column)
+    words = text.split()
+    upper = [w.upper() for w in words]
+    nulls = " ".join(upper[-2:]) if upper[-2:-1] == ["NULLS"] else ""
+    if nulls:
+        words, upper = words[:-2], upper[:-2]
+    direction = upper[-1] if len(words) > 1 and upper[-1] in ("ASC", "DESC") else ""
+    base = text
+    if nulls:
+        base = base[: base.upper().rindex("NULLS")].rstrip()
+    if direction:
+        base = base[: -len(direction)].rstrip()
+    column = F.expr(base)
+    match direction, nulls:
+        case "DESC", "NULLS FIRST":
+            return column.desc_nulls_first()
+        case "DESC", _:
+            return column.desc_nulls_last() if nulls else column.desc()
+        case _, "NULLS LAST":
+            return column.asc_nulls_last()
+        case _:
+            return column.asc()
+
+
+def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
+    """The frame with these position columns instead of the ones it has."""
+    kept = df.drop(*hidden(df)) if hidden(df) else df
+    return kept.select("*", *(c.cast("bigint").alias(n) for n, c in zip(names, columns, strict=True)))
+
+
+def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
+    """The frame with positions by the order of the keys; `group` (negative) puts them before what comes from sources."""
+    number = F.row_number().over(Window.orderBy(*keys)) if keys else F.lit(0)
+    return positioned(df, position_columns(2), [F.lit(group), number])
+
+
+def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
+    """The operator's output frame for input frames; joins and unions included, Python operators not."""
+    df = inputs[0]
+    positions = hidden(df)
+    match op:
+        case ops.Select():
+            columns = _selected(op.columns, df)
+            made = df.select(*columns, *positions)
+            return _with_child(made, positions) if shape == "many" and positions else made
+        case ops.Filter():
+            return df.filter(as_column(op.condition))
+        case ops.WithColumns():
+            made = df.withColumns({k: as_column(v) for k, v in op.columns.items()})
+            if positions:
+                made = _positions_last(made)
+            return _with_child(made, positions) if shape == "many" and positions else made
+        case ops.Rename():
+            return df.withColumnsRenamed(op.columns)
+        case ops.ToDF():
+            return df.toDF(*op.names, *positions)
+        case ops.Drop():
+            return df.drop(*(c.column if getattr(c, "column", None) is not None else c for c in op.columns))
+        case ops.DropNa():
+            subset = list(op.subset) if op.subset is not None else visible(df)
+            return df.dropna(how=op.how, thresh=op.thresh, subset=subset)
+        case ops.FillNa():
+            if isinstance(op.value, dict):
+                return df.fillna(op.value)
+            return df.fillna(op.value, subset=list(op.subset) if op.subset is not None else visible(df))
+        case ops.Replace():
+            subset = list(op.subset) if op.subset is not None else visible(df)
+            return df.replace(dict(op.pairs), subset=subset)
+        case ops.Alias():
+            return df.alias(op.alias)
+        case ops.Sample():
+            draw = F.pmod(F.xxhash64(F.lit(op.seed), *positions), F.lit(1 << 40))
+            return df.filter(draw < F.lit(int(op.fraction * (1 << 40))))
+        case ops.Union():
+            return _union(op, inputs)
+        case ops.Sort():
+            return df.orderBy(*(sort_column(k) for k in op.keys))
+        case ops.Distinct():
+            return df.distinct()
+        case ops.DropDuplicates():
+            return df.dropDuplicates(list(op.subset)) if op.subset is not None else df.dropDuplicates()
+        case ops.SetOperation():
+            return cast(DataFrame, getattr(df, op.kind_of_set)(inputs[1]))
+        case ops.Aggregate():
+            return plain_aggregate(op, df)
+        case ops.Limit():
+            made = df.offset(op.offset) if op.offset else df
+            return made if op.n is None else made.limit(op.n)
+        case ops.Join():
+            return join(op, inputs[0], inputs[1])
+    raise AssertionError(f"{op.kind} is not a relational operator")
+
+
+def plain_aggregate(op: ops.Aggregate, df: DataFrame) -> DataFrame:
+    """The aggregate as one batch."""
+    grouped: Any = getattr(df, op.grouping)(*(as_column(k) for k in op.keys))
+    if op.pivot is not None:
+        grouped = grouped.pivot(op.pivot, list(op.pivot_values) if op.pivot_values is not None else None)
+    return cast(DataFrame, grouped.agg(*(as_column(a) for a in op.aggregates)))
+
+
+def join(op: ops.Join, left: DataFrame, right: DataFrame) -> DataFrame:
+    """A join as PySpark does it; position columns of both sides must have different names."""
+    how = {"semi": "left_semi", "anti": "left_anti"}.get(op.how, op.how)
+    if op.on is not None:
+        return left.join(right, on=list(op.on), how=how)
+    if op.condition is not None:
+        return left.join(right, on=as_column(op.condition), how=how)
+    return left.crossJoin(right)
+
+
+def _selected(texts: Sequence[str], df: DataFrame) -> list[Column]:
+    columns: list[Column] = []
+    for text in texts:
+        if text == "*" and hidden(df):
+            columns += [F.col(quoted(c)) for c in visible(df)]
+        else:
+            columns.append(as_column(text))
+    return columns
+
+
+def _positions_last(df: DataFrame) -> DataFrame:
+    return df if df.columns[-1].startswith(HIDDEN) else df.select(*map(quoted, visible(df)), *hidden(df))
+
+
+def _with_child(df: DataFrame, positions: Sequence[str]) -> DataFrame:
+    """One part more: the order of the rows that came from one row. Only the order counts, not the numbers."""
+    return df.withColumn(position_columns(len(positions) + 1)[-1], F.monotonically_increasing_id())
+
+
+def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:
+    width = max(len(hidden(df)) for df in inputs)
+    if width:
+        names = position_columns(width + 1)
+        padded = []
+        for branch, df in enumerate(inputs):
+            own = [F.col(c) for c in hidden(df)]
+            fill = [F.lit(-1)] * (width - len(own))
+            padded.append(positioned(df, names, [*own, *fill, F.lit(branch)]))
+        inputs = padded
+    if op.by_name:
+        made = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)
+        return _positions_last(made) if not width else made.select(*map(quoted, visible(made)), *hidden(made))
+    return reduce(lambda a, b: a.union(b), inputs)

@@ -1,0 +1,285 @@
+"""The printed form of a PySpark Column as a tree.
+
+`str(column)` is a prefix form: `=(x, 'abc')`, `CASE WHEN >(x, 1) THEN 'q' END`, `sum(*(a, -(1, b))) AS s`,
+`transform(arr, x_1 -> +(x_1, 1))`, `row_number() OVER (PARTITION BY a ORDER BY b DESC NULLS LAST)`, with the
+text of an `F.expr` in it as the user wrote it.
+
+Guarantee: parsing never fails; text that is not of the printed form becomes a `Leaf`.
+Not promised: that the tree is the Column's. The form is ambiguous; whoever uses the tree has to verify.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = [
+    "Alias",
+    "Call",
+    "Case",
+    "Cast",
+    "Index",
+    "Lambda",
+    "Leaf",
+    "Node",
+    "Over",
+    "Sort",
+    "parse_printed",
+    "string_end",
+]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    text: str
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    args: tuple[Node, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Case:
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node | None
+
+
+@dataclass(frozen=True)
+class Cast:
+    keyword: str
+    child: Node
+    type: str
+
+
+@dataclass(frozen=True)
+class Index:
+    child: Node
+    key: Node
+
+
+@dataclass(frozen=True)
+class Lambda:
+    params: tuple[str, ...]
+    body: Node
+
+
+@dataclass(frozen=True)
+class Alias:
+    child: Node
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sort:
+    child: Node
+    order: str
+
+
+@dataclass(frozen=True)
+class Over:
+    child: Node
+    partition: tuple[Node, ...]
+    order: tuple[Node, ...]
+    frame: str
+
+
+Node = Leaf | Call | Case | Cast | Index | Lambda | Alias | Sort | Over
+
+_SORT = re.compile(r"(.+) ((?:ASC|DESC) NULLS (?:FIRST|LAST))\Z", re.DOTALL)
+_CALL = re.compile(r"([^\s(),'\"`\[\]]+)\(")
+_CAST = re.compile(r"(CAST|TRY_CAST)\(")
+_LAMBDA = re.compile(r"(?:\(((?:\w+, )+\w+)\)|(\w+)) -> ")
+_FRAME = re.compile(r" ?(ROWS|RANGE) BETWEEN (.+?) AND (.+)\Z", re.DOTALL)
+_BRACKETS = {"(": ")", "[": "]"}
+
+
+def string_end(text: str, start: int) -> int:
+    place = start + 1
+    while place < len(text) and text[place] != "'":
+        place += 2 if text[place] == "\\" else 1
+    return min(place + 1, len(text))
+
+
+def _top_level(text: str) -> Iterator[int]:
+    """The places of `text` outside strings, backticks and brackets (an opening bracket itself counts)."""
+    place, depth = 0, 0
+    while place < len(text):
+        char = text[place]
+        if char == "'":
+            place = string_end(text, place)
+            continue
+        if char == "`":
+            end = text.find("`", place + 1)
+            place = len(text) if end < 0 else end + 1
+            continue
+        if char in ")]":
+            depth -= 1
+        elif depth == 0:
+            yield place
+        if char in "([":
+            depth += 1
+        place += 1
+
+
+def _closing(text: str, opening: int) -> int | None:
+    """The place of the bracket that closes the one at `opening`."""
+    place, depth = opening, 0
+    while place < len(text):
+        char = text[place]
+        if char == "'":
+            place = string_end(text, place)
+            continue
+        if char == "`":
+            end = text.find("`", place + 1)
+            place = len(text) if end < 0 else end + 1
+            continue
+        if char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+            if depth == 0:
+                return place
+        place += 1
+    return None
+
+
+def _split(text: str, separator: str) -> list[str]:
+    places = [p for p in _top_level(text) if text.startswith(separator, p)]
+    bounds = [0, *(p + len(separator) for p in places)]
+    return [text[a:b] for a, b in zip(bounds, [*places, len(text)], strict=True)]
+
+
+def parse_printed(text: str) -> Node:
+    """The tree of a printed Column; text that is not of the printed form becomes a leaf."""
+    for read in (_parse_alias, _parse_sort, _parse_over, _parse_case, _parse_cast, _parse_call, _parse_index):
+        node = read(text)
+        if node is not None:
+            return node
+    return Leaf(text)
+
+
+def _parse_alias(text: str) -> Node | None:
+    places = [p for p in _top_level(text) if text.startswith(" AS ", p)]
+    if not places or places[-1] == 0:
+        return None
+    child, alias = text[: places[-1]], text[places[-1] + 4 :]
+    if alias.startswith("(") and alias.endswith(")"):
+        return Alias(parse_printed(child), tuple(alias[1:-1].split(", ")))
+    return Alias(parse_printed(child), (alias,))
+
+
+def _parse_sort(text: str) -> Node | None:
+    found = _SORT.match(text)
+    return Sort(parse_printed(found.group(1)), found.group(2)) if found else None
+
+
+def _parse_over(text: str) -> Node | None:
+    place = next((p for p in _top_level(text) if p and text.startswith(" OVER (", p)), None)
+    if place is None or _closing(text, place + 6) != len(text) - 1:
+        return None
+    spec = text[place + 7 : -1]
+    frame = ""
+    for start in _top_level(spec):
+        if (found := _FRAME.match(spec, start)) and (start == 0 or spec[start] == " "):
+            frame = f"{found.group(1)} BETWEEN {_bound(found.group(2))} AND {_bound(found.group(3))}"
+            spec = spec[:start]
+            break
+    partition: tuple[Node, ...] = ()
+    order: tuple[Node, ...] = ()
+    ordered = next((p for p in _top_level(spec) if spec.startswith("ORDER BY ", p)), None)
+    if ordered is not None:
+        order = tuple(parse_printed(item) for item in _split(spec[ordered + 9 :], ", "))
+        spec = spec[:ordered].rstrip()
+    if spec.startswith("PARTITION BY "):
+        partition = tuple(parse_printed(item) for item in _split(spec[13:], ", "))
+    elif spec:
+        return None
+    return Over(parse_printed(text[:place]), partition, order, frame)
+
+
+def _bound(text: str) -> str:
+    # "-1 FOLLOWING" and not "1 PRECEDING", which Spark reads as a minus applied to 1: other semantics to it.
+    return (
+        text if text in ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW") else f"{text} FOLLOWING"
+    )
+
+
+def _parse_case(text: str) -> Node | None:
+    if not (text.startswith("CASE WHEN ") and text.endswith(" END")):
+        return None
+    pieces: list[tuple[str, int, int]] = []
+    level = 0
+    for place in _top_level(text):
+        if place and text[place - 1] != " ":
+            continue
+        found = re.compile(r"(CASE|WHEN|THEN|ELSE|END)(?= |\Z)").match(text, place)
+        if found is None:
+            continue
+        word = found.group(1)
+        if word == "CASE":
+            level += 1
+        elif word == "END":
+            level -= 1
+            if level == 0 and found.end() != len(text):
+                return None
+        if (level == 1 and word in ("WHEN", "THEN", "ELSE")) or (level == 0 and word == "END"):
+            pieces.append((word, place, found.end()))
+    if not pieces or pieces[-1][0] != "END":
+        return None
+    values = [
+        (word, text[end + 1 : following[1] - 1]) for (word, _, end), following in itertools.pairwise(pieces)
+    ]
+    branches: list[tuple[Node, Node]] = []
+    otherwise: Node | None = None
+    while values:
+        if len(values) >= 2 and (values[0][0], values[1][0]) == ("WHEN", "THEN"):
+            branches.append((parse_printed(values[0][1]), parse_printed(values[1][1])))
+            values = values[2:]
+        elif len(values) == 1 and values[0][0] == "ELSE":
+            otherwise = parse_printed(values[0][1])
+            values = []
+        else:
+            return None
+    return Case(tuple(branches), otherwise)
+
+
+def _parse_cast(text: str) -> Node | None:
+    found = _CAST.match(text)
+    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+        return None
+    inner = text[found.end() : -1]
+    places = [p for p in _top_level(inner) if inner.startswith(" AS ", p)]
+    if not places:
+        return None
+    return Cast(found.group(1), parse_printed(inner[: places[-1]]), inner[places[-1] + 4 :])
+
+
+def _parse_call(text: str) -> Node | None:
+    found = _CALL.match(text)
+    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+        return None
+    inner = text[found.end() : -1]
+    args = tuple(_parse_argument(item) for item in _split(inner, ", ")) if inner else ()
+    return Call(found.group(1), args, text)
+
+
+def _parse_argument(text: str) -> Node:
+    found = _LAMBDA.match(text)
+    if found is None:
+        return parse_printed(text)
+    params = tuple(found.group(1).split(", ")) if found.group(1) else (found.group(2),)
+    return Lambda(params, parse_printed(text[found.end() :]))
+
+
+def _parse_index(text: str) -> Node | None:
+    if not text.endswith("]"):
+        return None
+    for place in reversed([p for p in _top_level(text) if text[p] == "["]):
+        if place and _closing(text, place) == len(text) - 1:
+            return Index(parse_printed(text[:place]), parse_printed(text[place + 1 : -1]))
+    return None

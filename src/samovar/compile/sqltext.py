@@ -1,0 +1,321 @@
+"""A scanner for SQL expression text: tokens, brackets, top-level splits, quoting.
+
+Purpose: look *at* the text of a Spark SQL expression without a session, enough to find aggregate calls,
+their arguments and the alias, while never being fooled by strings, quoted names, comments or brackets.
+
+Guarantee: joining `sql[t.start:t.end]` of all tokens loses only white space and comments.
+Not promised: that the text is valid SQL; Spark's own parser remains the judge of that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "AGGREGATES",
+    "AggregateCall",
+    "SqlTextError",
+    "Token",
+    "UnsupportedSqlError",
+    "aggregate_calls",
+    "is_call",
+    "is_plain_name",
+    "matching_bracket",
+    "quote_name",
+    "quote_string",
+    "split_alias",
+    "split_top_level",
+    "tokenise",
+]
+
+TokenKind = Literal["word", "quoted", "string", "number", "symbol"]
+
+_OPEN = {"(": ")", "[": "]", "{": "}"}
+_CLOSE = frozenset(_OPEN.values())
+_SPACE = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_RAW_STRING = re.compile(r"[rR](?:'[^']*'|\"[^\"]*\")")
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?(?!\w)", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_SYMBOL = re.compile(r"<=>|->|=>|::|\|\||<=|>=|<>|!=|==|<<|>>|.", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words that do not read as a column name in every place an expression can stand.
+_KEYWORDS = _words(
+    """all and anti any array as asc between both by case cast collate cross current_date current_time
+    current_timestamp current_user date desc distinct div else end escape except exists extract
+    false fetch filter first for from full group having ilike in inner intersect interval into is
+    join lateral leading left like limit localtimestamp map minus natural not null nulls offset on
+    or order outer over overlay partition position regexp right rlike select semi session_user set
+    some struct substr substring table then time timestamp timestamp_ltz timestamp_ntz trailing trim
+    true try_cast union unique user using values when where window with within"""
+)
+
+
+_GENERATORS = frozenset(
+    (
+        "explode",
+        "explode_outer",
+        "inline",
+        "inline_outer",
+        "json_tuple",
+        "posexplode",
+        "posexplode_outer",
+        "stack",
+        "variant_explode",
+        "variant_explode_outer",
+    )
+)
+
+# Every aggregate function of Spark 4.3 (and `grouping`, which only makes sense among them), in lower case.
+AGGREGATES = _words(
+    """any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
+    approx_top_k_combine array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set collect_union corr count count_if
+    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id histogram_numeric
+    hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float
+    kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value listagg max
+    max_by mean measure median min min_by mode percentile percentile_approx percentile_cont
+    percentile_disc product regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
+    regr_sxy regr_syy schema_of_variant_agg skewness some std stddev stddev_pop stddev_samp string_agg sum
+    theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum tuple_intersection_agg_double
+    tuple_intersection_agg_integer tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double
+    tuple_union_agg_integer var_pop var_samp variance"""
+)
+
+
+class SqlTextError(ValueError):
+    """The text has an unterminated string, quoted name or bracket."""
+
+    def __init__(self, message: str, sql: str, position: int) -> None:
+        super().__init__(f"{message} at character {position} of {sql!r}")
+        self.sql = sql
+        self.position = position
+
+
+class UnsupportedSqlError(ValueError):
+    """The text is read, but has something in it that is beyond what a scanner can judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token; `text` is as written, `start` and `end` are its place in the text."""
+
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def lower(self) -> str:
+        """The text in lower case for a bare word, otherwise unchanged: what keywords are compared with."""
+        return self.text.lower() if self.kind == "word" else self.text
+
+    @property
+    def name(self) -> str:
+        """The identifier this token stands for: the text itself, or without its backticks."""
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+
+def tokenise(sql: str) -> list[Token]:
+    """The tokens of `sql`, without white space and comments. Linear in the length of the text."""
+    tokens: list[Token] = []
+    place = 0
+    while place < len(sql):
+        if space := _SPACE.match(sql, place):
+            place = space.end()
+            continue
+        kind: TokenKind
+        if found := _RAW_STRING.match(sql, place):
+            kind = "string"
+        elif sql[place] in "'\"":
+            found, kind = _STRING.match(sql, place), "string"
+        elif sql[place] == "`":
+            found, kind = _QUOTED.match(sql, place), "quoted"
+        elif found := _NUMBER.match(sql, place):
+            kind = "number"
+        elif found := _WORD.match(sql, place):
+            kind = "word"
+        else:
+            found, kind = _SYMBOL.match(sql, place), "symbol"
+        if found is None or (found.group() == "/" and sql.startswith("/*", place)):
+            raise SqlTextError("Expected a closing quote or comment, got the end of the text", sql, place)
+        tokens.append(Token(kind, found.group(), place, found.end()))
+        place = found.end()
+    return tokens
+
+
+def matching_bracket(tokens: Sequence[Token], opening: int) -> int | None:
+    """The index of the token that closes the bracket at index `opening`, or None."""
+    expected: list[str] = []
+    for index in range(opening, len(tokens)):
+        token = tokens[index]
+        if token.kind != "symbol":
+            continue
+        if token.text in _OPEN:
+            expected.append(_OPEN[token.text])
+        elif token.text in _CLOSE:
+            if not expected or expected.pop() != token.text:
+                return None
+            if not expected:
+                return index
+    return None
+
+
+def split_top_level(tokens: Sequence[Token], separator: str = ",") -> list[list[Token]]:
+    """The runs of tokens between separators that stand outside all brackets; [] for no tokens."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token.kind == "symbol":
+            depth += (token.text in _OPEN) - (token.text in _CLOSE)
+            if depth == 0 and token.text == separator:
+                parts.append([])
+                continue
+        parts[-1].append(token)
+    return parts if tokens else []
+
+
+def split_alias(sql: str, name: str | None = None) -> tuple[str, str | None]:
+    """The expression and its alias, if it has one: `("sum(x)", "total")` for "sum(x) AS total".
+
+    An alias without AS is only recognised when `name`, the output name that Spark gives, says that the last
+    word is one: "x IS NULL" and "sum(x) total" look alike. A list of aliases, `AS (a, b)`, is left in the
+    expression.
+    """
+    tokens = tokenise(sql)
+    if len(tokens) < 2 or tokens[-1].kind not in ("word", "quoted"):
+        return sql, None
+    last, before = tokens[-1], tokens[-2]
+    if before.lower == "as" and len(tokens) > 2:
+        return sql[: before.start].rstrip(), last.name
+    ends_a_value = before.kind != "symbol" or before.text in (")", "]")
+    if name is not None and last.name == name and ends_a_value:
+        return sql[: last.start].rstrip(), last.name
+    return sql, None
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name can stand in SQL text without backticks."""
+    return _PLAIN.match(name) is not None and name.lower() not in _KEYWORDS
+
+
+def quote_name(name: str) -> str:
+    """A name as one SQL identifier in backticks, always."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quote_string(value: str) -> str:
+    """A value as a SQL string literal (for Spark's default `escapedStringLiterals=false`)."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate call found in the text, from `start` to `end`, the FILTER and NULLS clauses included."""
+
+    name: str
+    args: tuple[str, ...]
+    distinct: bool
+    where: str | None
+    ignore_nulls: bool
+    start: int
+    end: int
+
+
+def is_call(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the token is the name of a function that is called."""
+    if (
+        index + 1 >= len(tokens)
+        or tokens[index + 1].text != "("
+        or tokens[index].kind not in ("word", "quoted")
+    ):
+        return False
+    # `x LIKE ANY (...)` is no call of any().
+    return not (
+        tokens[index].lower in ("any", "some", "all") and index and tokens[index - 1].lower in _BEFORE_ANY
+    )
+
+
+_BEFORE_ANY = frozenset(("like", "ilike", "rlike", "=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>"))
+
+
+def aggregate_calls(sql: str) -> list[AggregateCall]:
+    """The outermost aggregate calls, left to right; refuses what only the whole input can answer."""
+    tokens = tokenise(sql)
+    found: list[AggregateCall] = []
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        if token.kind == "word" and token.lower in ("over", "select", "within"):
+            raise UnsupportedSqlError(f"{token.text} in an aggregate expression")
+        if is_call(tokens, index):
+            name = token.name.lower()
+            if name in _GENERATORS:
+                raise UnsupportedSqlError(f"{name} makes rows")
+            if name in AGGREGATES:
+                if index and tokens[index - 1].text == ".":
+                    raise UnsupportedSqlError("a qualified function name")
+                call, index = _read_call(sql, tokens, index, name)
+                found.append(call)
+                continue
+        index += 1
+    return found
+
+
+def _read_call(sql: str, tokens: list[Token], index: int, name: str) -> tuple[AggregateCall, int]:
+    closing = matching_bracket(tokens, index + 1)
+    if closing is None:
+        raise UnsupportedSqlError("unbalanced brackets")
+    inside = tokens[index + 2 : closing]
+    for place in range(len(inside)):
+        called = is_call(inside, place) and inside[place].name.lower() in AGGREGATES
+        if (
+            called
+            or inside[place].text == "=>"
+            or inside[place].lower in ("over", "select", "order", "limit")
+        ):
+            raise UnsupportedSqlError(f"{inside[place].text} inside {name}")
+    distinct = bool(inside) and inside[0].lower == "distinct"
+    if distinct or (len(inside) > 1 and inside[0].lower == "all"):
+        inside = inside[1:]
+    args = split_top_level(inside)
+    if any(not arg for arg in args):
+        raise UnsupportedSqlError("an empty argument")
+    ignore_nulls = False
+    # `first(x IGNORE NULLS)` is another way to write it.
+    if args and [t.lower for t in args[-1][-2:]] in (["ignore", "nulls"], ["respect", "nulls"]):
+        ignore_nulls = args[-1][-2].lower == "ignore"
+        args[-1] = args[-1][:-2]
+        if not args[-1]:
+            raise UnsupportedSqlError("an empty argument")
+    where: str | None = None
+    end = closing
+    while end + 1 < len(tokens):
+        following = [t.lower for t in tokens[end + 1 : end + 3]]
+        if following in (["ignore", "nulls"], ["respect", "nulls"]):
+            ignore_nulls = following[0] == "ignore"
+            end += 2
+        elif following == ["filter", "("] and where is None:
+            stop = matching_bracket(tokens, end + 2)
+            if stop is None or tokens[end + 3].lower != "where":
+                raise UnsupportedSqlError("a FILTER that cannot be read")
+            condition = tokens[end + 4 : stop]
+            if not condition or any(t.lower == "select" for t in condition):
+                raise UnsupportedSqlError("a FILTER that cannot be read")
+            where = sql[condition[0].start : condition[-1].end]
+            end = stop
+        else:
+            break
+    texts = tuple(sql[arg[0].start : arg[-1].end] for arg in args)
+    call = AggregateCall(name, texts, distinct, where, ignore_nulls, tokens[index].start, tokens[end].end)
+    return call, end + 1

@@ -1,0 +1,219 @@
+"""Every error Samovar raises on purpose.
+
+    SamovarError
+    ├── EnvironmentProblem        Java, Python or Spark is not as it must be
+    ├── WorkflowError             the workflow cannot be built or does not fit together
+    │   ├── DuplicateName
+    │   ├── UnknownName
+    │   ├── CyclicWorkflow
+    │   ├── UnconnectedPort
+    │   ├── UnsupportedMethod     also an AttributeError
+    │   ├── SchemaProblem         unknown column or function, types that do not fit
+    │   └── DocumentError         a YAML/JSON workflow document that cannot be read
+    ├── SourceError               an input is missing, empty or not as it was
+    │   └── SourceChanged
+    ├── RunError                  a run could not go on
+    │   ├── OperatorFailed        a Python operator raised
+    │   ├── OutputMismatch        a Python operator's output row does not fit its `output`
+    │   ├── ExpressionFailed      an expression failed inside Spark
+    │   ├── StorageProblem        the disk is full or cannot be written
+    │   └── RunStopped            somebody stopped the run
+    └── RecordingError
+        ├── RecordingNotFound
+        ├── RecordingTooNew
+        ├── RecordingCorrupt
+        └── RecordingInUse
+
+Messages say what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a
+caller need not parse text.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+__all__ = [
+    "CyclicWorkflow",
+    "DocumentError",
+    "DuplicateName",
+    "EnvironmentProblem",
+    "ExpressionFailed",
+    "OperatorFailed",
+    "OutputMismatch",
+    "RecordingCorrupt",
+    "RecordingError",
+    "RecordingInUse",
+    "RecordingNotFound",
+    "RecordingTooNew",
+    "RunError",
+    "RunStopped",
+    "SamovarError",
+    "SchemaProblem",
+    "SourceChanged",
+    "SourceError",
+    "StorageProblem",
+    "UnconnectedPort",
+    "UnknownName",
+    "UnsupportedMethod",
+    "WorkflowError",
+    "nearest",
+]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name most like `name` (case aside), or None when nothing is near."""
+    by_lower = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else None
+
+
+class SamovarError(Exception):
+    """Base of all. `hint` says what to do; `operator` names the operator concerned, if one is."""
+
+    def __init__(self, message: str, *, hint: str | None = None, operator: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.operator = operator
+
+    def __str__(self) -> str:
+        where = f"Operator '{self.operator}': " if self.operator and self.operator not in self.message else ""
+        hint = f"\nHint: {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{hint}"
+
+
+class EnvironmentProblem(SamovarError):
+    """Java, Python, Spark or the machine is not as it must be; the hint says what to install or set."""
+
+
+class WorkflowError(SamovarError):
+    """The workflow cannot be built, or does not fit together."""
+
+
+class DuplicateName(WorkflowError):
+    """Two operators of one workflow would carry the same name."""
+
+
+class UnknownName(WorkflowError):
+    """A name that no operator of the workflow carries."""
+
+    def __init__(self, name: str, known: Iterable[str], *, what: str = "an operator of the workflow") -> None:
+        known = sorted(known)
+        close = nearest(name, known)
+        shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        super().__init__(
+            f"Expected {what}, got '{name}'.",
+            hint=f"Did you mean '{close}'?" if close else f"Known: {shown or 'none'}.",
+        )
+        self.name = name
+
+
+class CyclicWorkflow(WorkflowError):
+    """Operators that feed each other in a circle."""
+
+
+class UnconnectedPort(WorkflowError):
+    """An operator has fewer or more inputs than it has ports."""
+
+
+class UnsupportedMethod(WorkflowError, AttributeError):
+    """A DataFrame method a Frame does not have; the hint says what to use instead."""
+
+
+class SchemaProblem(WorkflowError):
+    """Spark could not make sense of an operator's columns, functions or types."""
+
+
+class DocumentError(WorkflowError):
+    """A workflow document that cannot be read."""
+
+
+class SourceError(SamovarError):
+    """An input is missing, empty or unreadable."""
+
+
+class SourceChanged(SourceError):
+    """An input is not what it was when the run read it."""
+
+
+class RunError(SamovarError):
+    """A run could not go on."""
+
+
+class OperatorFailed(RunError):
+    """A Python operator raised: which, on which tuple, where in its code."""
+
+    def __init__(
+        self,
+        operator: str,
+        *,
+        row: Mapping[str, Any] | None,
+        error: str,
+        traceback: str,
+        epoch: int,
+        hint: str | None = None,
+    ) -> None:
+        shown = "the end of its input" if row is None else _short(row)
+        super().__init__(
+            f"Operator '{operator}' raised {error}\nwhile it processed {shown} (epoch {epoch}).\n\n{traceback.rstrip()}",
+            operator=operator,
+            hint=hint,
+        )
+        self.row = row
+        self.error = error
+        self.traceback = traceback
+        self.epoch = epoch
+
+
+class OutputMismatch(OperatorFailed):
+    """A Python operator yielded a row that does not fit its declared `output`."""
+
+
+class ExpressionFailed(RunError):
+    """An expression failed inside Spark on one row."""
+
+    def __init__(
+        self, operator: str, *, error: str, row: Mapping[str, Any] | None, epoch: int, hint: str | None = None
+    ) -> None:
+        shown = f"\nThe row: {_short(row)}" if row is not None else ""
+        super().__init__(
+            f"Operator '{operator}' failed in epoch {epoch}: {error}{shown}", operator=operator, hint=hint
+        )
+        self.error = error
+        self.row = row
+        self.epoch = epoch
+
+
+class StorageProblem(RunError):
+    """The recording or a result could not be written."""
+
+
+class RunStopped(RunError):
+    """The run was stopped before its end; what it committed is kept and can be resumed."""
+
+
+class RecordingError(SamovarError):
+    """A recording cannot be used as asked."""
+
+
+class RecordingNotFound(RecordingError):
+    """No recording is there."""
+
+
+class RecordingTooNew(RecordingError):
+    """The recording was written by a newer Samovar."""
+
+
+class RecordingCorrupt(RecordingError):
+    """The recording's bytes do not match their checksums; the part before stays usable."""
+
+
+class RecordingInUse(RecordingError):
+    """Another process writes this recording now."""
+
+
+def _short(row: Mapping[str, Any], limit: int = 600) -> str:
+    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in row.items()) + "}"
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,1 @@
+"""Workflows as data: operators, frames, documents. Imports no pyspark."""

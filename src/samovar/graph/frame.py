@@ -1,0 +1,851 @@
+"""`sv.Frame`: PySpark's DataFrame methods over a workflow under construction.
+
+Every method takes the arguments PySpark's method of the same name takes (SQL strings or Columns) plus `name=`, adds an
+operator to the workflow and returns the frame of its output. Nothing runs. A function written for a DataFrame that
+uses these methods runs on a Frame unchanged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from samovar.errors import UnsupportedMethod, WorkflowError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operator import Operator
+from samovar.graph.operators.base import Expr, Op, expr
+
+if TYPE_CHECKING:
+    from samovar.graph.workflow import Workflow
+
+__all__ = ["Frame", "GroupedFrame", "Reader", "Writer"]
+
+_HOW: dict[str, ops.JoinType] = {
+    "inner": "inner",
+    "cross": "cross",
+    "left": "left",
+    "leftouter": "left",
+    "left_outer": "left",
+    "right": "right",
+    "rightouter": "right",
+    "right_outer": "right",
+    "full": "full",
+    "outer": "full",
+    "fullouter": "full",
+    "full_outer": "full",
+    "semi": "semi",
+    "leftsemi": "semi",
+    "left_semi": "semi",
+    "anti": "anti",
+    "leftanti": "anti",
+    "left_anti": "anti",
+}
+
+_INSTEAD = {
+    "collect": "add .sink('S'), run the workflow, and read run.result('S').to_pylist()",
+    "toPandas": "add .sink('S'), run the workflow, and read run.result('S').to_pandas()",
+    "toArrow": "add .sink('S'), run the workflow, and read run.result('S')",
+    "show": "add .sink('S'), run the workflow, and print run.result('S')",
+    "count": "use .agg('count(*)').sink('S'), or read the counters of run.progress",
+    "first": "use .limit(1).sink('S')",
+    "head": "use .limit(n).sink('S')",
+    "take": "use .limit(n).sink('S')",
+    "foreach": "use .apply(YourOperator())",
+    "foreachPartition": "use .apply(YourOperator())",
+    "rdd": "use .apply(YourOperator()), mapInArrow or mapInPandas",
+    "writeTo": "use .write.parquet(path) or .sink('S')",
+    "writeStream": "use .write.parquet(path) or .sink('S')",
+    "createOrReplaceTempView": "pass the frame on as a Python variable",
+    "observe": "counters of every operator are in run.progress and in the recording",
+    "checkpoint": "leave it out: epochs are recorded",
+    "localCheckpoint": "leave it out: epochs are recorded",
+    "explain": "use samovar show",
+    "randomSplit": "use .sample(fraction, seed) for each part",
+}
+
+# what tells a SQL condition from a column's name in join(on=...)
+_CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
+
+# operators that hand a column on as it is, for finding where frame["x"] comes from
+_PASSING = (ops.Filter, ops.Sort, ops.Limit, ops.Distinct, ops.DropDuplicates, ops.Sample, ops.DropNa)
+
+
+class Frame:
+    """The output of one operator of a workflow, with PySpark's DataFrame methods to go on from."""
+
+    def __init__(self, flow: Workflow, name: str) -> None:
+        self._flow = flow
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"Frame({self._name!r} of workflow {self._flow.name!r})"
+
+    def _add(
+        self, op_type: type[Op], name: str | None, *more: Frame, live: Any = None, **fields: Any
+    ) -> Frame:
+        inputs = (self._name, *(self._flow._own(f) for f in more))
+        made = op_type(
+            name=name or self._flow.fresh(str(op_type.__struct_config__.tag)), inputs=inputs, **fields
+        )
+        return self._flow.add(made, live=live)
+
+    # --- columns ------------------------------------------------------------------------------------------------
+
+    def select(self, *cols: Any, name: str | None = None) -> Frame:
+        """Columns by name, SQL expression is for `selectExpr`; `explode(...)` gives several rows."""
+        return self._add(ops.Select, name, columns=_named(_flat(cols)))
+
+    def selectExpr(self, *exprs: Any, name: str | None = None) -> Frame:
+        """Columns as SQL expressions."""
+        return self._add(ops.Select, name, columns=tuple(expr(e) for e in _flat(exprs)))
+
+    def filter(self, condition: Any, *, name: str | None = None) -> Frame:
+        """The rows for which a condition (SQL string or Column) is true."""
+        return self._add(ops.Filter, name, condition=expr(condition))
+
+    where = filter
+
+    def withColumn(self, colName: str, col: Any, *, name: str | None = None) -> Frame:
+        """Add or replace a column."""
+        return self.withColumns({colName: col}, name=name)
+
+    def withColumns(self, colsMap: Mapping[str, Any], *, name: str | None = None) -> Frame:
+        """Add or replace several columns; all are computed from the input's columns."""
+        return self._add(ops.WithColumns, name, columns={k: expr(v) for k, v in colsMap.items()})
+
+    def withColumnRenamed(self, existing: str, new: str, *, name: str | None = None) -> Frame:
+        """Rename a column."""
+        return self._add(ops.Rename, name, columns={existing: new})
+
+    def withColumnsRenamed(self, colsMap: Mapping[str, str], *, name: str | None = None) -> Frame:
+        """Rename several columns."""
+        return self._add(ops.Rename, name, columns=dict(colsMap))
+
+    def toDF(self, *cols: str, name: str | None = None) -> Frame:
+        """Rename all columns by position."""
+        return self._add(ops.ToDF, name, names=tuple(cols))
+
+    def drop(self, *cols: Any, name: str | None = None) -> Frame:
+        """Remove columns."""
+        return self._add(ops.Drop, name, columns=tuple(expr(c) for c in cols))
+
+    def alias(self, alias: str, *, name: str | None = None) -> Frame:
+        """A name to qualify columns with."""
+        return self._add(ops.Alias, name, alias=alias)
+
+    # --- nulls and values -----------------------------------------------------------------------------------------
+
+    def dropna(
+        self,
+        how: str = "any",
+        thresh: int | None = None,
+        subset: str | Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Frame:
+        """Remove rows with nulls."""
+        if how not in ("any", "all"):
+            raise WorkflowError(f"Expected how='any' or 'all', got {how!r}.")
+        return self._add(ops.DropNa, name, how=how, thresh=thresh, subset=_names(subset))
+
+    def fillna(
+        self, value: Any, subset: str | Sequence[str] | None = None, *, name: str | None = None
+    ) -> Frame:
+        """Put values in place of nulls."""
+        made = dict(value) if isinstance(value, Mapping) else value
+        for one in made.values() if isinstance(made, dict) else (made,):
+            if not isinstance(one, bool | int | float | str):
+                raise WorkflowError(
+                    f"Expected a number, text, boolean or a mapping of these to fill in, got {one!r}."
+                )
+        return self._add(ops.FillNa, name, value=made, subset=_names(subset))
+
+    def replace(
+        self,
+        to_replace: Any,
+        value: Any = None,
+        subset: str | Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Frame:
+        """Put values in place of values."""
+        if isinstance(to_replace, Mapping):
+            pairs = tuple(to_replace.items())
+        elif isinstance(to_replace, list | tuple):
+            values = value if isinstance(value, list | tuple) else [value] * len(to_replace)
+            if len(values) != len(to_replace):
+                raise WorkflowError(f"Expected {len(to_replace)} values to put in place, got {len(values)}.")
+            pairs = tuple(zip(to_replace, values, strict=True))
+        else:
+            pairs = ((to_replace, value),)
+        return self._add(ops.Replace, name, pairs=pairs, subset=_names(subset))
+
+    @property
+    def na(self) -> _Na:
+        """`na.drop`, `na.fill`, `na.replace`, as on a DataFrame."""
+        return _Na(self)
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def distinct(self, *, name: str | None = None) -> Frame:
+        """Each different row once."""
+        return self._add(ops.Distinct, name)
+
+    def dropDuplicates(self, subset: Sequence[str] | None = None, *, name: str | None = None) -> Frame:
+        """The first row, in canonical order, for each different value of the subset."""
+        return self._add(ops.DropDuplicates, name, subset=_names(subset))
+
+    drop_duplicates = dropDuplicates
+
+    def orderBy(self, *cols: Any, ascending: Any = None, name: str | None = None) -> Frame:
+        """Order all rows."""
+        keys = [_sort_key(c) for c in _flat(cols)]
+        if not keys:
+            raise WorkflowError("Expected at least one column to sort by, got none.")
+        if ascending is not None:
+            flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(keys)
+            if len(flags) != len(keys):
+                raise WorkflowError(
+                    f"Expected `ascending` for {len(keys)} columns, got {len(flags)} of them."
+                )
+            keys = [_directed(k, bool(flag)) for k, flag in zip(keys, flags, strict=True)]
+        return self._add(ops.Sort, name, keys=tuple(keys))
+
+    sort = orderBy
+
+    def limit(self, num: int, *, name: str | None = None) -> Frame:
+        """The first rows in canonical order (after a sort: in its order)."""
+        if num < 0:
+            raise WorkflowError(f"Expected a limit of 0 or more, got {num}.")
+        return self._add(ops.Limit, name, n=num)
+
+    def offset(self, num: int, *, name: str | None = None) -> Frame:
+        """All but the first rows in canonical order."""
+        if num < 0:
+            raise WorkflowError(f"Expected an offset of 0 or more, got {num}.")
+        return self._add(ops.Limit, name, offset=num)
+
+    def sample(
+        self, withReplacement: Any = None, fraction: Any = None, seed: Any = None, *, name: str | None = None
+    ) -> Frame:
+        """Keep each row with a probability. Arguments as in PySpark; with replacement is not supported."""
+        replacing = withReplacement
+        if withReplacement is not None and not isinstance(withReplacement, bool):  # sample(fraction, seed)
+            replacing, fraction, seed = None, withReplacement, fraction if fraction is not None else seed
+        if replacing:
+            raise UnsupportedMethod(
+                "A Frame samples without replacement.",
+                hint="Leave withReplacement out, or use .apply(YourSampler()).",
+            )
+        if fraction is None or not 0 <= float(fraction) <= 1:
+            raise WorkflowError(f"Expected a fraction between 0 and 1, got {fraction!r}.")
+        return self._add(ops.Sample, name, fraction=float(fraction), seed=int(seed or 0))
+
+    # --- several inputs ---------------------------------------------------------------------------------------------
+
+    def union(self, other: Frame, *, name: str | None = None) -> Frame:
+        """All rows of both, columns by position."""
+        return self._add(ops.Union, name, other)
+
+    unionAll = union  # noqa: N815
+
+    def unionByName(
+        self, other: Frame, allowMissingColumns: bool = False, *, name: str | None = None
+    ) -> Frame:
+        """All rows of both, columns by name."""
+        return self._add(ops.Union, name, other, by_name=True, allow_missing=allowMissingColumns)
+
+    def intersect(self, other: Frame, *, name: str | None = None) -> Frame:
+        """Rows that both have, each once."""
+        return self._add(ops.SetOperation, name, other, kind_of_set="intersect")
+
+    def intersectAll(self, other: Frame, *, name: str | None = None) -> Frame:
+        """Rows that both have, as often as both have them."""
+        return self._add(ops.SetOperation, name, other, kind_of_set="intersectAll")
+
+    def subtract(self, other: Frame, *, name: str | None = None) -> Frame:
+        """Rows that the other has not, each once."""
+        return self._add(ops.SetOperation, name, other, kind_of_set="subtract")
+
+    def exceptAll(self, other: Frame, *, name: str | None = None) -> Frame:
+        """Rows the other has not, duplicates counted."""
+        return self._add(ops.SetOperation, name, other, kind_of_set="exceptAll")
+
+    def join(
+        self,
+        other: Frame,
+        on: Any = None,
+        how: str | None = None,
+        *,
+        build: str | None = None,
+        name: str | None = None,
+    ) -> Frame:
+        """Join with another frame: `on` is a column name, a list of them, a Column, or a SQL condition.
+
+        `build="left"|"right"` says which side is read whole first; by default the smaller one.
+        """
+        missing = on is None or (isinstance(on, list | tuple) and not on)
+        known = _HOW.get((how or ("cross" if missing else "inner")).lower())
+        if known is None:
+            close = nearest(str(how), _HOW)
+            raise WorkflowError(
+                f"Expected a join type of {', '.join(sorted(set(_HOW.values())))}, got {how!r}.",
+                hint=f"Did you mean '{close}'?" if close else None,
+            )
+        if build not in (None, "left", "right"):
+            raise WorkflowError(f"Expected build='left' or 'right', got {build!r}.")
+        names: tuple[str, ...] | None = None
+        condition: str | None = None
+        if isinstance(on, str):
+            if _CONDITION.search(on):
+                condition = on
+            else:
+                names = (on,)
+        elif isinstance(on, list | tuple) and on:
+            if all(isinstance(c, str) for c in on):
+                names = tuple(on)
+            else:
+                columns = [expr(c) for c in on]
+                condition = columns[0] if len(columns) == 1 else _conjunction(on)
+        elif on is not None and not isinstance(on, list | tuple):
+            condition = expr(on)
+        return self._add(ops.Join, name, other, on=names, condition=condition, how=known, build=build)
+
+    def crossJoin(self, other: Frame, *, name: str | None = None) -> Frame:
+        """Every row with every row."""
+        return self._add(ops.Join, name, other, how="cross")
+
+    # --- groups -----------------------------------------------------------------------------------------------------
+
+    def groupBy(self, *cols: Any) -> GroupedFrame:
+        """Groups, to be aggregated with `agg` or a shortcut."""
+        return GroupedFrame(self, _named(_flat(cols)))
+
+    groupby = groupBy
+
+    def cube(self, *cols: Any) -> GroupedFrame:
+        """Groups over all subsets of the columns."""
+        return GroupedFrame(self, _named(_flat(cols)), grouping="cube")
+
+    def rollup(self, *cols: Any) -> GroupedFrame:
+        """Groups over all prefixes of the columns."""
+        return GroupedFrame(self, _named(_flat(cols)), grouping="rollup")
+
+    def agg(self, *exprs: Any, name: str | None = None) -> Frame:
+        """Aggregates over all rows."""
+        return self.groupBy().agg(*exprs, name=name)
+
+    # --- Python -----------------------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        operator: Operator,
+        *more: Frame,
+        by: str | tuple[str, ...] | list[str] | None = None,
+        order: ops.Order = "canonical",
+        workers: int | None = None,
+        name: str | None = None,
+    ) -> Frame:
+        """A Python operator; `by=` partitions it by key."""
+        return self._flow.apply(operator, self, *more, by=by, order=order, workers=workers, name=name)
+
+    def mapInArrow(self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None) -> Frame:
+        """A function over iterators of Arrow record batches, without state or order."""
+        return self._add(ops.Batches, name, live=func, schema=_ddl(schema), form="arrow")
+
+    def mapInPandas(
+        self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None
+    ) -> Frame:
+        """A function over iterators of pandas DataFrames, without state or order."""
+        return self._add(ops.Batches, name, live=func, schema=_ddl(schema), form="pandas")
+
+    def transform(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Frame:
+        """`func(self, *args, **kwargs)`, for chains."""
+        made = func(self, *args, **kwargs)
+        if not isinstance(made, Frame):
+            raise WorkflowError(f"Expected {func!r} to return a Frame, got {type(made).__name__}.")
+        return made
+
+    # --- hints that change nothing here -----------------------------------------------------------------------------
+
+    def repartition(self, *_: Any, **__: Any) -> Frame:
+        """Accepted and ignored: epochs and Spark's adaptive execution choose the partitions."""
+        return self
+
+    def coalesce(self, *_: Any, **__: Any) -> Frame:
+        """Accepted and ignored, as `repartition`."""
+        return self
+
+    def hint(self, *_: Any, **__: Any) -> Frame:
+        """Accepted and ignored; `join(build=...)` chooses the side that is read first."""
+        return self
+
+    def cache(self, *_: Any, **__: Any) -> Frame:
+        """Accepted and ignored: what several operators read is computed once an epoch."""
+        return self
+
+    persist = cache
+    unpersist = cache
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def sink(self, name: str = "S") -> Frame:
+        """Keep the rows in the recording under this name."""
+        self._add(ops.Sink, name)
+        return self
+
+    @property
+    def write(self) -> Writer:
+        """Write files: `frame.write.mode("overwrite").parquet("approved/", name="S")`."""
+        return Writer(self)
+
+    # --- columns by name ----------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Any:
+        """The schema (a pyspark StructType); asks Spark, runs no job."""
+        return self._flow.schema_of(self._name)
+
+    @property
+    def columns(self) -> list[str]:
+        """The column names; asks Spark, runs no job."""
+        return list(self.schema.names)
+
+    @property
+    def dtypes(self) -> list[tuple[str, str]]:
+        """Column names with their types; asks Spark, runs no job."""
+        return [(f.name, f.dataType.simpleString()) for f in self.schema.fields]
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, str):
+            return self._column(item)
+        if isinstance(item, list | tuple):
+            return self.select(*item)
+        if isinstance(item, int):
+            raise UnsupportedMethod(
+                "A Frame has columns by name, not by number.", hint="Write frame['name']."
+            )
+        return self.filter(item)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        if hasattr(type(self), attribute):  # a property that raised AttributeError: let that error be seen
+            return object.__getattribute__(self, attribute)
+        if attribute in _INSTEAD:
+            raise UnsupportedMethod(
+                f"A Frame is a plan and has no '{attribute}'.", hint=f"Instead, {_INSTEAD[attribute]}."
+            )
+        if _engine_loaded() and attribute in self.columns:
+            return self._column(attribute)
+        known = [m for m in dir(type(self)) if not m.startswith("_")]
+        close = nearest(attribute, known)
+        raise UnsupportedMethod(
+            f"A Frame has no method or column '{attribute}'.",
+            hint=f"Did you mean '{close}'?"
+            if close
+            else "Use .apply(YourOperator()) for what has no method here.",
+        )
+
+    def __dir__(self) -> list[str]:
+        return [m for m in super().__dir__() if not m.startswith("_")]
+
+    def _column(self, column: str) -> Any:
+        functions = importlib.import_module("pyspark.sql.functions")
+        origin = self._origin(column)
+        quoted = f"`{column}`" if column != "*" else "*"
+        text = f"`{origin}`.{quoted}" if origin else quoted
+        try:
+            return functions.col(text)
+        except (AssertionError, RuntimeError) as error:
+            raise WorkflowError(
+                f"A Column such as frame[{column!r}] needs a live Spark session.",
+                hint="Call sv.spark_session() first, or write the expression as a SQL string.",
+            ) from error
+
+    def _origin(self, column: str) -> str | None:
+        """The single-input operator that made this column, to qualify it by; None when that cannot be told."""
+        at = self._flow._ops[self._name]
+        while True:
+            if (
+                isinstance(at, _PASSING)
+                or (isinstance(at, ops.WithColumns) and column not in at.columns)
+                or (isinstance(at, ops.Drop) and column not in at.columns)
+            ):
+                at = self._flow._ops[at.inputs[0]]
+            elif isinstance(at, ops.Join | ops.Union | ops.SetOperation | ops.Alias):
+                return None
+            else:
+                return at.name
+
+
+def _engine_loaded() -> bool:
+    """Whether Spark can be asked for columns; without an engine a Frame knows only its methods."""
+    from samovar.graph.workflow import Workflow
+
+    return Workflow.runner is not None
+
+
+class GroupedFrame:
+    """Groups of a frame, as PySpark's GroupedData."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        keys: tuple[str, ...],
+        grouping: str = "groupBy",
+        pivot: tuple[str, tuple[Any, ...] | None] | None = None,
+    ) -> None:
+        self._frame = frame
+        self._keys = keys
+        self._grouping = grouping
+        self._pivot = pivot
+
+    def agg(self, *exprs: Any, name: str | None = None) -> Frame:
+        """Aggregates: Columns, SQL strings (`"sum(x) AS s"`), or a dict of column to function."""
+        if len(exprs) == 1 and isinstance(exprs[0], Mapping):
+            texts = tuple(_call(f, c) for c, f in exprs[0].items())
+        else:
+            texts = tuple(expr(e) for e in _flat(exprs))
+        if not texts:
+            raise WorkflowError(
+                "Expected at least one aggregate, got none.", hint='For example .agg("count(*) AS n").'
+            )
+        return self._aggregate(texts, name)
+
+    def count(self, *, name: str | None = None) -> Frame:
+        """The number of rows of each group, as column `count`."""
+        return self._aggregate(("count(1) AS count",), name)
+
+    def pivot(self, pivot_col: str, values: Sequence[Any] | None = None) -> GroupedFrame:
+        """Values of a column as columns."""
+        chosen = None if values is None else tuple(values)
+        return GroupedFrame(self._frame, self._keys, self._grouping, (pivot_col, chosen))
+
+    def sum(self, *cols: str, name: str | None = None) -> Frame:
+        """Sums of the given (default: all numeric) columns."""
+        return self._shortcut("sum", cols, name)
+
+    def avg(self, *cols: str, name: str | None = None) -> Frame:
+        """Averages of the given (default: all numeric) columns."""
+        return self._shortcut("avg", cols, name)
+
+    mean = avg
+
+    def min(self, *cols: str, name: str | None = None) -> Frame:
+        """Minima of the given (default: all numeric) columns."""
+        return self._shortcut("min", cols, name)
+
+    def max(self, *cols: str, name: str | None = None) -> Frame:
+        """Maxima of the given (default: all numeric) columns."""
+        return self._shortcut("max", cols, name)
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        close = nearest(attribute, [m for m in dir(type(self)) if not m.startswith("_")])
+        python = attribute.startswith(("apply", "cogroup", "transformWith"))
+        raise UnsupportedMethod(
+            f"Groups of a Frame have no '{attribute}'.",
+            hint="Use frame.apply(YourOperator(), by=...) for Python code on each key."
+            if python
+            else f"Did you mean '{close}'?"
+            if close
+            else 'Use .agg("...") with any aggregate Spark has.',
+        )
+
+    def _shortcut(self, function: str, cols: tuple[Any, ...], name: str | None) -> Frame:
+        chosen = _flat(cols)
+        if not chosen:
+            keys = set(self._keys)
+            numeric = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+            chosen = [
+                c
+                for c, t in self._frame.dtypes
+                if t.startswith(numeric) and c not in keys and f"`{c}`" not in keys
+            ]
+        return self._aggregate(tuple(_call(function, c) for c in chosen), name)
+
+    def _aggregate(self, texts: tuple[str, ...], name: str | None) -> Frame:
+        pivot, values = self._pivot or (None, None)
+        return self._frame._add(
+            ops.Aggregate,
+            name,
+            keys=self._keys,
+            aggregates=texts,
+            grouping=self._grouping,
+            pivot=pivot,
+            pivot_values=values,
+        )
+
+
+class _Na:
+    def __init__(self, frame: Frame) -> None:
+        self.drop = frame.dropna
+        self.fill = frame.fillna
+        self.replace = frame.replace
+
+
+class Reader:
+    """Sources, with the names of PySpark's DataFrameReader."""
+
+    def __init__(self, flow: Workflow) -> None:
+        self._flow = flow
+        self._format = "parquet"
+        self._schema: str | None = None
+        self._options: dict[str, str] = {}
+
+    def format(self, source: str) -> Reader:
+        """Any data source Spark knows."""
+        self._format = source
+        return self
+
+    def schema(self, schema: Any) -> Reader:
+        """The schema, as DDL or StructType, instead of the one found in the files."""
+        self._schema = _ddl(schema)
+        return self
+
+    def option(self, key: str, value: Any) -> Reader:
+        """A reader option; None leaves it at its default."""
+        return self.options(**{key: value})
+
+    def options(self, **options: Any) -> Reader:
+        """Several reader options."""
+        self._options.update({k: _option(v) for k, v in options.items() if v is not None})
+        return self
+
+    def load(
+        self,
+        path: Any = None,
+        format: str | None = None,
+        schema: Any = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Frame:
+        """Read from a path (or several) in the chosen format."""
+        if format is not None:
+            self._format = format
+        if schema is not None:
+            self._schema = _ddl(schema)
+        self.options(**options)
+        paths = () if path is None else (path,) if isinstance(path, str | os.PathLike) else tuple(path)
+        made = ops.Read(
+            name=name or self._flow.fresh(f"read_{self._format}"),
+            format=self._format,
+            path=tuple(os.fspath(p) for p in paths),
+            schema=self._schema,
+            options=dict(self._options),
+        )
+        return self._flow.add(made)
+
+    def parquet(self, *paths: Any, name: str | None = None, **options: Any) -> Frame:
+        """Parquet files or folders."""
+        return self.load(_flat(paths), "parquet", name=name, **options)
+
+    def csv(self, path: Any, schema: Any = None, *, name: str | None = None, **options: Any) -> Frame:
+        """CSV files or folders; options as in PySpark (`header=True`, `sep=";"`, `inferSchema=True`)."""
+        return self.load(path, "csv", schema, name=name, **options)
+
+    def json(self, path: Any, schema: Any = None, *, name: str | None = None, **options: Any) -> Frame:
+        """JSON lines files or folders."""
+        return self.load(path, "json", schema, name=name, **options)
+
+    def text(self, paths: Any, *, name: str | None = None, **options: Any) -> Frame:
+        """Text files: one row per line, in column `value`."""
+        return self.load(paths, "text", name=name, **options)
+
+    def orc(self, path: Any, *, name: str | None = None, **options: Any) -> Frame:
+        """ORC files or folders."""
+        return self.load(path, "orc", name=name, **options)
+
+    def table(self, tableName: str, *, name: str | None = None) -> Frame:
+        """A table or view of Spark's catalog."""
+        return self._flow.add(ops.Table(name=name or self._flow.fresh("table"), table=tableName))
+
+    def frame(self, df: Any, *, name: str | None = None) -> Frame:
+        """A live PySpark DataFrame."""
+        if isinstance(df, Frame) or not hasattr(df, "schema"):
+            hint = "A Frame can be used as it is." if isinstance(df, Frame) else None
+            raise WorkflowError(f"Expected a PySpark DataFrame, got {type(df).__name__}.", hint=hint)
+        return self._flow.add(ops.FrameSource(name=name or self._flow.fresh("frame")), live=df)
+
+
+class Writer:
+    """Writes a frame, with the names of PySpark's DataFrameWriter."""
+
+    _MODES = {"error": "error", "errorifexists": "error", "default": "error"} | {
+        m: m for m in ("overwrite", "append", "ignore")
+    }
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._format = "parquet"
+        self._mode = "error"
+        self._options: dict[str, str] = {}
+        self._partition_by: tuple[str, ...] = ()
+
+    def format(self, source: str) -> Writer:
+        """parquet, csv, json, text or orc."""
+        self._format = source
+        return self
+
+    def mode(self, saveMode: str) -> Writer:
+        """What to do when the path exists: error (default), overwrite, append, ignore."""
+        if saveMode.lower() not in self._MODES:
+            raise WorkflowError(
+                f"Expected a mode of {', '.join(sorted(set(self._MODES.values())))}, got {saveMode!r}."
+            )
+        self._mode = self._MODES[saveMode.lower()]
+        return self
+
+    def option(self, key: str, value: Any) -> Writer:
+        """A writer option; None leaves it at its default."""
+        return self.options(**{key: value})
+
+    def options(self, **options: Any) -> Writer:
+        """Several writer options."""
+        self._options.update({k: _option(v) for k, v in options.items() if v is not None})
+        return self
+
+    def partitionBy(self, *cols: Any) -> Writer:
+        """Folders by the values of these columns."""
+        self._partition_by = tuple(_flat(cols))
+        return self
+
+    def save(
+        self,
+        path: Any,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> Frame:
+        """Write files to the path when the run has ended well."""
+        if mode is not None:
+            self.mode(mode)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        self.options(**options)
+        chosen = format or self._format
+        if chosen not in ops.FILE_FORMATS:
+            raise WorkflowError(
+                f"Expected a format of {', '.join(ops.FILE_FORMATS)}, got {chosen!r}.",
+                hint="Use .sink(name) and write run.result(name) with the library of your choice.",
+            )
+        return self._frame._add(
+            ops.Write,
+            name or self._frame._flow.fresh("write"),
+            format=chosen,
+            path=os.fspath(path),
+            mode=self._mode,
+            options=dict(self._options),
+            partition_by=self._partition_by,
+        )
+
+    def parquet(
+        self,
+        path: Any,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        *,
+        name: str | None = None,
+        **o: Any,
+    ) -> Frame:
+        """Parquet files."""
+        return self.save(path, "parquet", mode, partitionBy, name=name, **o)
+
+    def csv(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
+        """CSV files."""
+        return self.save(path, "csv", mode, name=name, **o)
+
+    def json(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
+        """JSON lines files."""
+        return self.save(path, "json", mode, name=name, **o)
+
+    def text(self, path: Any, *, name: str | None = None, **o: Any) -> Frame:
+        """Text files, from a single string column."""
+        return self.save(path, "text", name=name, **o)
+
+    def orc(
+        self,
+        path: Any,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        *,
+        name: str | None = None,
+        **o: Any,
+    ) -> Frame:
+        """ORC files."""
+        return self.save(path, "orc", mode, partitionBy, name=name, **o)
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    """PySpark takes `f("a", "b")` and `f(["a", "b"])` alike."""
+    if len(values) == 1 and isinstance(values[0], list | tuple):
+        return list(values[0])
+    return list(values)
+
+
+def _named(cols: Sequence[Any]) -> tuple[str, ...]:
+    """Columns given by name (quoted, so that odd names stay names) or as Columns."""
+    return tuple(_quoted(c) if isinstance(c, str) else expr(c) for c in cols)
+
+
+def _quoted(name: str) -> str:
+    """A column name as SQL: `a`, `a.b` and `*` stay, anything else is put in backticks."""
+    parts = name.split(".")
+    if "`" in name or all(part == "*" or (part.isidentifier() and part.isascii()) for part in parts):
+        return name
+    return f"`{name}`"
+
+
+def _names(subset: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if subset is None else (subset,) if isinstance(subset, str) else tuple(subset)
+
+
+def _sort_key(col: Any) -> str:
+    if isinstance(col, int):
+        raise UnsupportedMethod("A Frame sorts by columns, not by their numbers.", hint="Name the column.")
+    return _quoted(col) if isinstance(col, str) else expr(col)
+
+
+def _directed(key: str, ascending: bool) -> str:
+    if isinstance(key, Expr) and key.column is not None:
+        column = key.column.asc() if ascending else key.column.desc()
+        return expr(column)
+    return key if ascending else f"{key} DESC"
+
+
+def _call(function: str, column: str) -> str:
+    """`sum(x)` for use as SQL and as the column's name, as PySpark names it."""
+    if column == "*":
+        return f"{function}(1) AS `{function}(1)`" if function == "count" else f"{function}(*)"
+    return f"{function}({_quoted(column)}) AS `{function}({column})`"
+
+
+def _conjunction(columns: Sequence[Any]) -> str:
+    made = columns[0]
+    for column in columns[1:]:
+        made = made & column
+    return expr(made)
+
+
+def _ddl(schema: Any) -> str:
+    if isinstance(schema, str):
+        return schema
+    fields = getattr(schema, "fields", None)
+    if fields is None:
+        raise WorkflowError(f"Expected a schema as DDL text or StructType, got {type(schema).__name__}.")
+    return ", ".join(
+        f"`{f.name}` {f.dataType.simpleString()}{'' if f.nullable else ' NOT NULL'}" for f in fields
+    )
+
+
+def _option(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

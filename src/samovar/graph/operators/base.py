@@ -1,0 +1,70 @@
+"""What every operator of a workflow is: frozen data with a name and named inputs.
+
+An operator says *what* is computed; how it becomes Spark plans is the business of `samovar.compile`. Operators are
+msgspec structs, so one definition gives the Python object, the document form, its validation and its JSON Schema.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+
+__all__ = ["Expr", "Op", "expr"]
+
+
+class Expr(str):
+    """SQL text, or a PySpark Column under its printed form.
+
+    A Column needs a live session to exist and prints in a form that is not SQL; it is carried in `column` and turned
+    into SQL text by the compiler where a document or a recording needs it. Equality and hash are those of the text.
+    """
+
+    column: Any
+
+    def __new__(cls, text: str, column: Any = None) -> Expr:
+        made = super().__new__(cls, text)
+        made.column = column
+        return made
+
+
+def expr(value: Any) -> str:
+    """A SQL string as it is; a PySpark Column (anything else with a `cast`) as an `Expr` that carries it."""
+    if isinstance(value, str):
+        return value
+    if hasattr(value, "cast") and hasattr(value, "alias"):
+        text = str(value)
+        if text.startswith("Column<'") and text.endswith("'>"):
+            text = text[len("Column<'") : -len("'>")]
+        return Expr(text, value)
+    raise TypeError(f"Expected a SQL string or a PySpark Column, got {type(value).__name__} ({value!r}).")
+
+
+class Op(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="op", forbid_unknown_fields=True, omit_defaults=True
+):
+    """An operator: `name` is unique in its workflow, `inputs` are the names of the operators on its ports."""
+
+    name: str
+    inputs: tuple[str, ...] = ()
+
+    ports: ClassVar[tuple[int, int | None]] = (1, 1)
+    """Fewest and most inputs (None: any number)."""
+
+    summary: ClassVar[str] = ""
+    """A line for palettes and progress displays."""
+
+    @property
+    def kind(self) -> str:
+        """The word that names this kind of operator in documents."""
+        return str(self.__struct_config__.tag)
+
+    def expressions(self) -> tuple[str, ...]:
+        """Every SQL text or Column this operator holds."""
+        return ()
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        """The same operator with `expressions()` replaced, in order."""
+        if texts:
+            raise ValueError(f"'{self.kind}' has no expressions")
+        return self

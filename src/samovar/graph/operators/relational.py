@@ -1,0 +1,231 @@
+"""Relational operators: each stands for the PySpark DataFrame method of the same meaning and runs natively."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from samovar.graph.operators.base import Op
+
+__all__ = [
+    "Aggregate",
+    "Alias",
+    "Distinct",
+    "Drop",
+    "DropDuplicates",
+    "DropNa",
+    "FillNa",
+    "Filter",
+    "Join",
+    "JoinType",
+    "Limit",
+    "Rename",
+    "Replace",
+    "Sample",
+    "Select",
+    "SetOperation",
+    "Sort",
+    "ToDF",
+    "Union",
+    "WithColumns",
+]
+
+JoinType = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
+Scalar = bool | int | float | str
+
+
+class Select(Op, tag="select", frozen=True, kw_only=True):
+    """Columns computed from each row; `explode(...)` gives several rows for one."""
+
+    columns: tuple[str, ...]
+    summary: ClassVar[str] = "chooses and computes columns"
+
+    def expressions(self) -> tuple[str, ...]:
+        return self.columns
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, columns=texts)
+
+
+class Filter(Op, tag="filter", frozen=True, kw_only=True):
+    """Keeps the rows for which the condition is true."""
+
+    condition: str
+    summary: ClassVar[str] = "keeps rows that meet a condition"
+
+    def expressions(self) -> tuple[str, ...]:
+        return (self.condition,)
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, condition=texts[0])
+
+
+class WithColumns(Op, tag="with_columns", frozen=True, kw_only=True):
+    """Adds columns or replaces those of the same name."""
+
+    columns: dict[str, str]
+    summary: ClassVar[str] = "adds or replaces columns"
+
+    def expressions(self) -> tuple[str, ...]:
+        return tuple(self.columns.values())
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, columns=dict(zip(self.columns, texts, strict=True)))
+
+
+class Rename(Op, tag="rename", frozen=True, kw_only=True):
+    """Renames columns; names that are not there are ignored, as in PySpark."""
+
+    columns: dict[str, str]
+    summary: ClassVar[str] = "renames columns"
+
+
+class ToDF(Op, tag="to_df", frozen=True, kw_only=True):
+    """Renames all columns by position."""
+
+    names: tuple[str, ...]
+    summary: ClassVar[str] = "renames all columns"
+
+
+class Drop(Op, tag="drop", frozen=True, kw_only=True):
+    """Removes columns; names that are not there are ignored, as in PySpark."""
+
+    columns: tuple[str, ...]
+    summary: ClassVar[str] = "removes columns"
+
+    def expressions(self) -> tuple[str, ...]:
+        return self.columns
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, columns=texts)
+
+
+class DropNa(Op, tag="drop_na", frozen=True, kw_only=True):
+    """Removes rows with nulls."""
+
+    how: Literal["any", "all"] = "any"
+    thresh: int | None = None
+    subset: tuple[str, ...] | None = None
+    summary: ClassVar[str] = "removes rows with nulls"
+
+
+class FillNa(Op, tag="fill_na", frozen=True, kw_only=True):
+    """Puts values in place of nulls."""
+
+    value: Scalar | dict[str, Scalar]
+    subset: tuple[str, ...] | None = None
+    summary: ClassVar[str] = "replaces nulls"
+
+
+class Replace(Op, tag="replace", frozen=True, kw_only=True):
+    """Puts values in place of values, as `DataFrame.replace` does; `pairs` lists old and new."""
+
+    pairs: tuple[tuple[Any, Any], ...]
+    subset: tuple[str, ...] | None = None
+    summary: ClassVar[str] = "replaces values"
+
+
+class Alias(Op, tag="alias", frozen=True, kw_only=True):
+    """Gives the rows a name to qualify columns with (`a.id`)."""
+
+    alias: str
+    summary: ClassVar[str] = "names its input for qualified columns"
+
+
+class Distinct(Op, tag="distinct", frozen=True, kw_only=True):
+    """Each different row once, at the end of its input."""
+
+    summary: ClassVar[str] = "keeps each different row once"
+
+
+class DropDuplicates(Op, tag="drop_duplicates", frozen=True, kw_only=True):
+    """For each different value of the subset, the first row in canonical order, at the end of its input."""
+
+    subset: tuple[str, ...] | None = None
+    summary: ClassVar[str] = "keeps the first row of each key"
+
+
+class Union(Op, tag="union", frozen=True, kw_only=True):
+    """All rows of its inputs; two branches of one source meet in source order."""
+
+    by_name: bool = False
+    allow_missing: bool = False
+    ports: ClassVar[tuple[int, int | None]] = (2, None)
+    summary: ClassVar[str] = "puts inputs together"
+
+
+class SetOperation(Op, tag="set_operation", frozen=True, kw_only=True):
+    """Intersection or difference of two inputs, at their end."""
+
+    kind_of_set: Literal["intersect", "intersectAll", "subtract", "exceptAll"] = msgspec.field(name="kind")
+    ports: ClassVar[tuple[int, int | None]] = (2, 2)
+    summary: ClassVar[str] = "intersects or subtracts inputs"
+
+
+class Join(Op, tag="join", frozen=True, kw_only=True):
+    """Joins port 0 (left) with port 1 (right).
+
+    One side, the *build* side, is read whole before the other, the *probe* side, is joined with it as it comes. Which
+    side builds is chosen by size unless `build` says it. `on` is a list of column names, or a condition.
+    """
+
+    on: tuple[str, ...] | None = None
+    condition: str | None = None
+    how: JoinType = "inner"
+    build: Literal["left", "right"] | None = None
+    ports: ClassVar[tuple[int, int | None]] = (2, 2)
+    summary: ClassVar[str] = "joins two inputs"
+
+    def expressions(self) -> tuple[str, ...]:
+        return () if self.condition is None else (self.condition,)
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, condition=texts[0]) if texts else self
+
+
+class Aggregate(Op, tag="aggregate", frozen=True, kw_only=True):
+    """Groups by keys (none: all rows are one group) and computes aggregates, at the end of its input."""
+
+    keys: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    grouping: Literal["groupBy", "cube", "rollup"] = "groupBy"
+    pivot: str | None = None
+    pivot_values: tuple[Scalar, ...] | None = None
+    summary: ClassVar[str] = "groups and aggregates"
+
+    def expressions(self) -> tuple[str, ...]:
+        return (*self.keys, *self.aggregates)
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        n = len(self.keys)
+        return msgspec.structs.replace(self, keys=texts[:n], aggregates=texts[n:])
+
+
+class Sort(Op, tag="sort", frozen=True, kw_only=True):
+    """Orders all rows, at the end of its input. Keys are SQL: `amount DESC NULLS LAST`."""
+
+    keys: tuple[str, ...]
+    summary: ClassVar[str] = "orders rows"
+
+    def expressions(self) -> tuple[str, ...]:
+        return self.keys
+
+    def with_expressions(self, texts: tuple[str, ...]) -> Op:
+        return msgspec.structs.replace(self, keys=texts)
+
+
+class Limit(Op, tag="limit", frozen=True, kw_only=True):
+    """The first n rows in canonical order, after skipping `offset`."""
+
+    n: int | None = None
+    offset: int = 0
+    summary: ClassVar[str] = "keeps the first rows"
+
+
+class Sample(Op, tag="sample", frozen=True, kw_only=True):
+    """Keeps each row with the given probability, decided by its position and the seed: the same rows every time."""
+
+    fraction: float
+    seed: int = 0
+    summary: ClassVar[str] = "keeps a share of the rows"

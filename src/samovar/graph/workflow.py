@@ -1,0 +1,361 @@
+"""A workflow: operators and the edges between them, built by `Frame` methods or read from a document.
+
+Building never runs Spark and needs no Spark session. A `Graph` is frozen; `Workflow` is the notebook in which it is
+written. Live objects that are not data (operator instances, functions, DataFrames) lie beside the graph in `live`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operator import Operator
+from samovar.graph.operators.base import Op
+from samovar.graph.values import columns
+
+if TYPE_CHECKING:
+    from samovar.graph.frame import Frame, Reader
+
+__all__ = ["Graph", "Runner", "Workflow"]
+
+_NAME = re.compile(r"[A-Za-z_][\w .-]*\Z")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A checked DAG. `ops` maps names to operators in topological order; `live` holds objects that are not data."""
+
+    name: str
+    ops: Mapping[str, Op]
+    live: Mapping[str, Any] = field(default_factory=dict)
+
+    def consumers(self, name: str) -> list[tuple[str, int]]:
+        """(operator, port) pairs fed by an operator, in the order of the workflow."""
+        return [(o.name, p) for o in self.ops.values() for p, up in enumerate(o.inputs) if up == name]
+
+    @property
+    def sinks(self) -> list[Op]:
+        return [o for o in self.ops.values() if isinstance(o, ops.SINKS)]
+
+    @property
+    def sources(self) -> list[Op]:
+        return [o for o in self.ops.values() if isinstance(o, ops.SOURCES)]
+
+    def upstream(self, name: str) -> Iterator[Op]:
+        """All operators that feed `name`, directly or not, each once."""
+        seen: set[str] = set()
+        stack = list(self.ops[name].inputs)
+        while stack:
+            up = stack.pop()
+            if up not in seen:
+                seen.add(up)
+                yield self.ops[up]
+                stack.extend(self.ops[up].inputs)
+
+
+class Runner(Protocol):
+    """What starts a workflow; `samovar.runtime` provides it (the graph layer knows no Spark)."""
+
+    def start(self, flow: Workflow, **options: Any) -> Any: ...
+    def schema(self, flow: Workflow, name: str) -> Any: ...
+
+
+class Workflow:
+    """A named DAG of operators under construction.
+
+    >>> import samovar as sv
+    >>> flow = sv.Workflow("shop")
+    >>> orders = flow.values("id int, amount double", [(1, 9.5), (2, 120.0)], name="orders")
+    >>> large = orders.filter("amount > 100", name="large").sink("S")
+    >>> [op.name for op in flow.graph().ops.values()]
+    ['orders', 'large', 'S']
+    """
+
+    runner: Runner | None = None  # set by the package, see samovar/__init__.py
+
+    def __init__(self, name: str) -> None:
+        if not _well_named(name):
+            raise WorkflowError(
+                f"Expected a workflow name of letters, digits, '_', '.', '-' or blanks, got {name!r}.",
+                hint='Write for example sv.Workflow("fraud").',
+            )
+        self.name = name
+        self._ops: dict[str, Op] = {}
+        self._live: dict[str, Any] = {}
+        self._counts: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Workflow({self.name!r}, {len(self._ops)} operators)"
+
+    @classmethod
+    def of(cls, name: str, all_ops: Iterable[Op], live: Mapping[str, Any] | None = None) -> Workflow:
+        """A workflow of ready operators in any order. Names, edges and ports are checked; a sink may be missing yet."""
+        made = cls(name)
+        for op in all_ops:
+            check_name(op, made._ops)
+            made._ops[op.name] = op
+        check_edges(made._ops)
+        made._live.update(live or {})
+        return made
+
+    # --- building ---------------------------------------------------------------------------------------------
+
+    @property
+    def read(self) -> Reader:
+        """Sources with PySpark's names: `flow.read.parquet("payments/")`."""
+        from samovar.graph.frame import Reader
+
+        return Reader(self)
+
+    def values(self, schema: str, rows: Any, *, name: str | None = None) -> Frame:
+        """A source of rows given here, as tuples in the schema's order or as mappings."""
+        chosen = name or self.fresh("values")
+        names = [column for column, _ in columns(schema)]
+        made = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
+        return self.add(ops.Values(name=chosen, schema=schema, rows=made))
+
+    def apply(
+        self,
+        operator: Operator,
+        *inputs: Frame,
+        by: str | tuple[str, ...] | list[str] | None = None,
+        order: ops.Order = "canonical",
+        workers: int | None = None,
+        name: str | None = None,
+    ) -> Frame:
+        """A Python operator over one or more inputs; port numbers follow the order of the inputs."""
+        if isinstance(operator, type) and issubclass(operator, Operator):
+            raise WorkflowError(
+                f"Expected an operator instance, got the class {operator.__name__}.",
+                hint=f"Write {operator.__name__}() with its parameters.",
+            )
+        if not isinstance(operator, Operator):
+            raise WorkflowError(
+                f"Expected an instance of sv.Operator, got {type(operator).__name__}.",
+                hint="Derive your class from sv.Operator, or use mapInArrow / mapInPandas for a plain function.",
+            )
+        if not type(operator).output.strip():
+            raise WorkflowError(
+                f"Operator class {type(operator).__name__} has no `output`.",
+                hint='Say what rows it gives: output = "customer string, amount double".',
+            )
+        if order not in ("canonical", "arrival"):
+            raise WorkflowError(f"Expected order='canonical' or 'arrival', got {order!r}.")
+        from samovar.graph.operators.base import expr
+
+        keys = (by,) if by is not None and not isinstance(by, tuple | list) else tuple(by or ())
+        op = ops.Python(
+            name=name or self.fresh(type(operator).__name__),
+            inputs=tuple(self._own(f) for f in inputs),
+            class_name=type(operator).__name__,
+            by=tuple(expr(k) for k in keys),
+            order=order,
+            workers=workers,
+        )
+        return self.add(op, live=operator)
+
+    def add(self, op: Op, *, live: Any = None) -> Frame:
+        """Add an operator whose inputs are already there; the general form behind all Frame methods."""
+        from samovar.graph.frame import Frame
+
+        check_name(op, self._ops)
+        for up in op.inputs:
+            if up not in self._ops:
+                raise UnknownName(up, self._ops)
+        self._ops[op.name] = op
+        if live is not None:
+            self._live[op.name] = live
+        return Frame(self, op.name)
+
+    def fresh(self, kind: str) -> str:
+        """A name no operator carries yet: `filter_1`, `filter_2`, ..."""
+        while True:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+            name = f"{kind}_{self._counts[kind]}"
+            if name not in self._ops:
+                return name
+
+    def frame(self, name: str) -> Frame:
+        """The frame of an operator by name."""
+        from samovar.graph.frame import Frame
+
+        if name not in self._ops:
+            raise UnknownName(name, self._ops)
+        return Frame(self, name)
+
+    def _own(self, frame: Frame) -> str:
+        if getattr(frame, "_flow", None) is not self:
+            raise WorkflowError(
+                f"Expected a frame of workflow '{self.name}', got {frame!r}.",
+                hint="Both sides must come from the same sv.Workflow; bring a DataFrame in with flow.read.frame(df).",
+            )
+        return frame._name
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def graph(self) -> Graph:
+        """The checked, frozen graph of what leads to a sink. Raises a WorkflowError when it is not sound."""
+        return checked(self.name, self._ops, self._live)
+
+    def to_document(self) -> dict[str, Any]:
+        """The workflow as plain data (see docs/reference/document.md)."""
+        from samovar.graph.document import to_document
+
+        return to_document(self.graph())
+
+    @classmethod
+    def from_document(cls, document: Any) -> Workflow:
+        """A workflow from plain data, a JSON or YAML text, or the path of such a file."""
+        from samovar.graph.document import load
+
+        return load(document)
+
+    # --- running ------------------------------------------------------------------------------------------------
+
+    def start(self, **options: Any) -> Any:
+        """Start a run and return it at once. Options: see `samovar.runtime.run.start`."""
+        return self._runner().start(self, **options)
+
+    def run(self, **options: Any) -> Any:
+        """Start a run, wait for its end with a progress bar (`progress=False`: none) and return it."""
+        progress = options.pop("progress", None)
+        run = self.start(**options)
+        run.wait(progress=progress)
+        return run
+
+    def schema_of(self, name: str) -> Any:
+        """The schema of an operator's output (a pyspark StructType); asks Spark, runs no job."""
+        return self._runner().schema(self, name)
+
+    def _runner(self) -> Runner:
+        if Workflow.runner is None:
+            raise WorkflowError("No engine is loaded.", hint="Use `import samovar as sv`.")
+        return Workflow.runner
+
+
+def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Graph:
+    """Check names, ports and acyclicity; keep what leads to a sink, in topological order."""
+    order = check_edges(all_ops)
+    wanted_ops: set[str] = set()
+    for op_name in reversed(order):
+        if isinstance(all_ops[op_name], ops.SINKS) or op_name in wanted_ops:
+            wanted_ops.add(op_name)
+            wanted_ops.update(all_ops[op_name].inputs)
+    if not wanted_ops:
+        raise WorkflowError(
+            f"Workflow '{name}' has no sink: nothing would be kept.",
+            hint='End it with .sink("S") (kept in the recording) or .write.parquet("path/").',
+        )
+    kept = {n: all_ops[n] for n in order if n in wanted_ops}
+    return Graph(name, kept, {n: live[n] for n in kept if n in live})
+
+
+def check_name(op: Op, known: Mapping[str, Op]) -> None:
+    """Raise unless the operator's name is well formed and not among the known ones."""
+    if not _well_named(op.name):
+        raise WorkflowError(
+            f"Expected an operator name of letters, digits, '_', '.', '-' or blanks, got {op.name!r}.",
+            hint="A name starts with a letter or '_': for example name=\"large_orders\".",
+        )
+    if op.name in known:
+        raise DuplicateName(
+            f"The workflow already has an operator '{op.name}' ({known[op.name].kind}).",
+            hint=f"Give one of them another name, for example '{op.name}_2'.",
+            operator=op.name,
+        )
+
+
+def _well_named(name: object) -> bool:
+    return isinstance(name, str) and _NAME.match(name) is not None
+
+
+def check_edges(all_ops: Mapping[str, Op]) -> list[str]:
+    """The names in topological order, the given order where it is one; raises when inputs, ports or edges are wrong."""
+    for op in all_ops.values():
+        for up in op.inputs:
+            if up not in all_ops:
+                raise UnknownName(up, all_ops, what=f"an operator to feed '{op.name}'")
+        low, high = type(op).ports
+        if len(op.inputs) < low or (high is not None and len(op.inputs) > high):
+            wanted = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
+            raise UnconnectedPort(
+                f"Operator '{op.name}' ({op.kind}) has {wanted} input port(s), {len(op.inputs)} connected.",
+                hint="Connect each port to one operator (`inputs` in a document)."
+                if high != 0
+                else "A source has no inputs: leave them out.",
+                operator=op.name,
+            )
+        for up in op.inputs:
+            if isinstance(all_ops[up], ops.SINKS):
+                raise WorkflowError(
+                    f"Operator '{op.name}' reads from the sink '{up}'.", hint="A sink has no output."
+                )
+    return _topological(all_ops)
+
+
+def row_of(names: Sequence[str], row: Any, index: int, operator: str) -> tuple[Any, ...]:
+    """A row of a `values` operator as a tuple in the schema's order; rows come as sequences or as mappings."""
+    if isinstance(row, Mapping):
+        unknown = [k for k in row if k not in names]
+        if unknown:
+            close = nearest(str(unknown[0]), names)
+            raise WorkflowError(
+                f"Row {index} has no column '{unknown[0]}' to go to; the columns are {', '.join(names)}.",
+                hint=f"Did you mean '{close}'?" if close else None,
+                operator=operator,
+            )
+        return tuple(row.get(n) for n in names)
+    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+        raise WorkflowError(
+            f"Expected row {index} to be a tuple, list or mapping, got {row!r}.",
+            hint=f"Write ({row!r},) for a row of one value.",
+            operator=operator,
+        )
+    made = tuple(row)
+    if len(made) != len(names):
+        raise WorkflowError(
+            f"Expected rows of {len(names)} values ({', '.join(names)}), got {made!r} as row {index}.",
+            operator=operator,
+        )
+    return made
+
+
+def _topological(all_ops: Mapping[str, Op]) -> list[str]:
+    names = list(all_ops)
+    rank = {n: i for i, n in enumerate(names)}
+    waiting = {n: set(op.inputs) for n, op in all_ops.items()}
+    feeds: dict[str, list[str]] = {n: [] for n in names}
+    for n, ups in waiting.items():
+        for up in ups:
+            feeds[up].append(n)
+    ready = [rank[n] for n, ups in waiting.items() if not ups]  # sorted, hence a heap
+    order: list[str] = []
+    while ready:
+        done = names[heapq.heappop(ready)]
+        order.append(done)
+        del waiting[done]
+        for n in feeds[done]:
+            waiting[n].discard(done)
+            if not waiting[n]:
+                heapq.heappush(ready, rank[n])
+    if waiting:
+        raise CyclicWorkflow(
+            f"These operators feed each other in a circle: {' -> '.join(_circle(waiting))}.",
+            hint="A workflow is acyclic: remove one of these edges.",
+        )
+    return order
+
+
+def _circle(waiting: Mapping[str, set[str]]) -> list[str]:
+    at = next(iter(waiting))
+    path = [at]
+    while True:
+        at = next(up for up in sorted(waiting[at]) if up in waiting)
+        if at in path:
+            return [*path[path.index(at) :], at][::-1]
+        path.append(at)

@@ -1,0 +1,34 @@
+"""Names of runs and of attempts, and the hidden columns the engine adds to a frame."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import UTC, datetime
+
+__all__ = ["BUCKET", "CONTROL", "HIDDEN", "PORT", "new_attempt", "new_run_id", "position_columns", "slug"]
+
+HIDDEN = "__sv_"
+BUCKET = "__sv_bucket"
+CONTROL = "__sv_control"
+PORT = "__sv_port"
+
+
+def position_columns(width: int, prefix: str = "p") -> list[str]:
+    """The hidden columns of a position of that many parts; they compare lexicographically."""
+    return [f"{HIDDEN}{prefix}{i}" for i in range(width)]
+
+
+def slug(name: str) -> str:
+    """A name as part of a file name."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-").lower() or "x"
+
+
+def new_run_id(workflow: str) -> str:
+    """Sorts by time, reads well, and does not repeat: `fraud-20260131-142501-3fa9`."""
+    return f"{slug(workflow)}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def new_attempt() -> str:
+    """Marks one attempt at an epoch, so that what a dead process still writes is never taken for ours."""
+    return secrets.token_hex(4)

@@ -1,0 +1,1 @@
+"""What a run leaves on disk: log, deltas, results, and the workflow as it was."""

@@ -1,0 +1,180 @@
+"""The log of a run: an append-only file of facts, one JSON line each, with a checksum.
+
+Guarantee: a fact that `append` returned from has been handed to the disk; a line cut short by a crash is recognised and
+dropped on the next open; a damaged line before the end is reported with the number of facts before it, which stay
+usable. Facts stay true: nothing is rewritten. The first fact carries the format's version, which readers check.
+
+A line is `<crc32 of the JSON, 8 hex digits> <JSON>\\n`. See docs/reference/recording.md.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from samovar.errors import RecordingCorrupt, RecordingTooNew, StorageProblem
+
+__all__ = [
+    "FORMAT",
+    "Counters",
+    "EpochCommitted",
+    "Fact",
+    "Log",
+    "ResultPublished",
+    "RunEnded",
+    "RunResumed",
+    "RunStarted",
+    "StateFile",
+    "read_log",
+]
+
+FORMAT = 1
+
+
+class Counters(msgspec.Struct, frozen=True, array_like=True):
+    """Tuples an operator took in on each port, and gave out, in one epoch."""
+
+    taken: tuple[int, ...] = ()
+    given: int = 0
+
+
+class StateFile(msgspec.Struct, frozen=True, array_like=True):
+    """A Python operator's state file written in an epoch, relative to the attempt's folder."""
+
+    bucket: int
+    full: bool
+    size: int
+    entries: int = 0
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True, tag_field="fact", omit_defaults=True):
+    """Something that happened, at a time (seconds since 1970)."""
+
+    at: float
+
+
+class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
+    """The first fact of every log."""
+
+    format: int
+    run: str
+    workflow: str
+    samovar: str
+    spark: str
+    python: str
+    options: dict[str, Any] = {}
+    parent: str | None = None
+
+
+class RunResumed(Fact, tag="run-resumed", frozen=True, kw_only=True):
+    """A process took the run up again after `epoch` committed epochs."""
+
+    epoch: int
+
+
+class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
+    """An epoch is whole: its deltas and results lie in the folder of this attempt and count from here on."""
+
+    epoch: int
+    level: int
+    levels: int = 1
+    """How many levels the epoch closed in one go."""
+    attempt: str
+    units: dict[str, tuple[int, int]] = {}
+    """For each source of the level, the range of its units this epoch took."""
+    last: bool = False
+    """Whether the level ended with this epoch."""
+    seconds: float = 0.0
+    counters: dict[str, Counters] = {}
+    state: dict[str, tuple[StateFile, ...]] = {}
+    rejected: dict[str, int] = {}
+    bytes: int = 0
+    """Input bytes this epoch took."""
+
+
+class ResultPublished(Fact, tag="result-published", frozen=True, kw_only=True):
+    """The files of a `write` operator now lie at their path."""
+
+    operator: str
+    path: str
+    files: int
+
+
+class RunEnded(Fact, tag="run-ended", frozen=True, kw_only=True):
+    """The run came to an end: completed, failed or stopped. A failed or stopped run can be resumed."""
+
+    status: str
+    error: str | None = None
+    operator: str | None = None
+
+
+AnyFact = RunStarted | RunResumed | EpochCommitted | ResultPublished | RunEnded
+_decode = msgspec.json.Decoder(AnyFact).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Log:
+    """The writing end. One process at a time (the store holds the lock); not for use by several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        whole = _whole_length(path)
+        self._file = path.open("ab")
+        if whole < self._file.tell():
+            self._file.truncate(whole)  # a line cut short by a crash: it was never promised
+
+    def append(self, fact: Fact) -> None:
+        """Write a fact and hand it to the disk before returning."""
+        body = _encode(fact)
+        try:
+            self._file.write(b"%08x %s\n" % (zlib.crc32(body), body))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageProblem(
+                f"The log {self.path} could not be written: {error}.",
+                hint="Free some space and resume the run: everything committed before is kept.",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file; facts appended so far stay."""
+        self._file.close()
+
+
+def read_log(path: Path) -> Iterator[AnyFact]:
+    """The facts in order. A last line cut short is dropped; damage before it raises RecordingCorrupt."""
+    with path.open("rb") as file:
+        lines = file.read().split(b"\n")
+    tail = lines.pop()  # empty when the file ends with a newline; else a line cut short
+    for number, line in enumerate(lines):
+        body = line[9:]
+        if len(line) < 10 or line[:9] != b"%08x " % zlib.crc32(body):
+            raise RecordingCorrupt(
+                f"Line {number + 1} of {path} does not match its checksum (of {len(lines)} lines).",
+                hint=f"The {number} facts before it are sound.",
+            )
+        if number == 0:
+            _check_format(body, path)
+        yield _decode(body)
+    del tail
+
+
+def _check_format(body: bytes, path: Path) -> None:
+    version = msgspec.json.decode(body).get("format", 0)
+    if version > FORMAT:
+        raise RecordingTooNew(
+            f"{path.parent} has format {version}; this Samovar reads up to {FORMAT}.",
+            hint="Update Samovar (pip install -U samovar) to open it.",
+        )
+
+
+def _whole_length(path: Path) -> int:
+    if not path.exists():
+        return 0
+    data = path.read_bytes()
+    return data.rfind(b"\n") + 1

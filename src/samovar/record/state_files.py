@@ -1,0 +1,189 @@
+"""State of Python operators on disk: what an epoch changed, and now and then the whole.
+
+A state file holds a header (counters, sizes; read alone by the driver) and a payload (pickled changes). Files are
+written under a temporary name and renamed, so a reader sees a whole file or none; a task that runs twice writes the
+same content twice. Opening a payload unpickles it: it runs code of the recording, as running the workflow does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from samovar.errors import RecordingCorrupt, WorkflowError
+from samovar.graph.operator import Operator
+from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
+
+__all__ = ["Header", "StateCapture", "read_header", "read_state", "restore", "write_state"]
+
+_MAGIC = b"SVS1"
+_LENGTHS = struct.Struct("<IQ")
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the driver needs to know of a state file without unpickling it."""
+
+    operator: str
+    bucket: int
+    epoch: int
+    full: bool = False
+    taken: tuple[int, ...] = ()
+    given: int = 0
+    entries: int = 0
+    seconds: float = 0.0
+
+
+class StateCapture:
+    """Takes the state of one operator instance: whole, or as changes since the last time it was taken.
+
+    Plain attributes are compared by their pickled form; declared maps and lists know their changes.
+    """
+
+    def __init__(self, name: str, instance: Operator) -> None:
+        self.name = name
+        self.instance = instance
+        self._pickled: dict[str, bytes] = {}
+
+    def changes(self) -> dict[str, Any]:
+        """What changed since the last call (or `settle`); afterwards the present state is the new base."""
+        kinds = declared(type(self.instance))
+        maps: dict[str, Any] = {}
+        lists: dict[str, Any] = {}
+        values: dict[str, bytes] = {}
+        present = self._attributes()
+        for name, value in present.items():
+            kind = kinds.get(name)
+            if isinstance(kind, MapState) and isinstance(value, StateMap):
+                if value.replaced:
+                    maps[name] = (True, dict(dict.items(value)), ())
+                elif value.changed or value.deleted:
+                    changed = {k: dict.__getitem__(value, k) for k in value.changed if k in value}
+                    maps[name] = (False, changed, tuple(k for k in value.deleted if k not in value))
+                value.settle()
+            elif isinstance(kind, ListState) and isinstance(value, StateList):
+                if value.rewritten:
+                    lists[name] = (None, list(list.__iter__(value)))
+                elif len(value) > value.base:
+                    lists[name] = (value.base, list.__getitem__(value, slice(value.base, None)))
+                value.settle()
+            else:
+                pickled = self._pickle(name, value)
+                if self._pickled.get(name) != pickled:
+                    values[name] = self._pickled[name] = pickled
+        gone = tuple(n for n in self._pickled if n not in present)
+        for name in gone:
+            del self._pickled[name]
+        return {"maps": maps, "lists": lists, "values": values, "gone": gone}
+
+    def settle(self) -> None:
+        """Take the present state as the base without writing it."""
+        self.changes()
+
+    def whole(self) -> dict[str, Any]:
+        """The whole state, in the form of changes from nothing."""
+        kinds = declared(type(self.instance))
+        made: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
+        for name, value in self._attributes().items():
+            kind = kinds.get(name)
+            if isinstance(kind, MapState) and isinstance(value, StateMap):
+                made["maps"][name] = (True, dict(dict.items(value)), ())
+            elif isinstance(kind, ListState) and isinstance(value, StateList):
+                made["lists"][name] = (None, list(list.__iter__(value)))
+            else:
+                made["values"][name] = self._pickle(name, value)
+        return made
+
+    def entries(self) -> int:
+        """How many values the state holds: map keys, list items, and one for each other attribute."""
+        total = 0
+        for value in self._attributes().values():
+            total += len(value) if isinstance(value, StateMap | StateList) else 1
+        return total
+
+    def _attributes(self) -> dict[str, Any]:
+        return {n: v for n, v in vars(self.instance).items() if not n.startswith("_sv_")}
+
+    def _pickle(self, name: str, value: Any) -> bytes:
+        try:
+            return pickle.dumps(value, protocol=5)
+        except Exception:
+            from pyspark import cloudpickle
+
+            try:
+                return bytes(cloudpickle.dumps(value))
+            except Exception as error:
+                raise WorkflowError(
+                    f"The state '{name}' of operator '{self.name}' cannot be pickled: {error}",
+                    operator=self.name,
+                    hint="Open such things (connections, locks, files) in process(), or keep plain data in state.",
+                ) from None
+
+
+def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
+    """Bring a fresh instance to the state that a sequence of changes leads to."""
+    kinds = declared(type(instance))
+    for change in changes:
+        for name, (replaced, changed, deleted) in change["maps"].items():
+            target = getattr(instance, name)
+            if replaced:
+                dict.clear(target)
+            dict.update(target, changed)
+            for key in deleted:
+                dict.pop(target, key, None)
+        for name, (base, items) in change["lists"].items():
+            if base is None:
+                setattr(instance, name, items)
+            else:
+                target = getattr(instance, name)
+                if len(target) != base:
+                    raise RecordingCorrupt(f"List '{name}' has {len(target)} items where its delta expects {base}.")
+                list.extend(target, items)
+        for name, pickled in change["values"].items():
+            instance.__dict__[name] = pickle.loads(pickled)
+        for name in change["gone"]:
+            instance.__dict__.pop(name, None)
+    for name, kind in kinds.items():
+        if isinstance(kind, MapState | ListState):
+            getattr(instance, name).settle()
+
+
+def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
+    """Write a state file whole or not at all; returns its size."""
+    body = pickle.dumps(payload, protocol=5)
+    head = msgspec.msgpack.encode(header)
+    data = _MAGIC + _LENGTHS.pack(len(head), len(body)) + head + body
+    data += struct.pack("<I", zlib.crc32(data))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+    return len(data)
+
+
+def read_header(path: Path) -> Header:
+    """The header alone: a few hundred bytes are read."""
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC) + _LENGTHS.size)
+        if not start.startswith(_MAGIC):
+            raise RecordingCorrupt(f"{path} is not a state file.")
+        head_length, _ = _LENGTHS.unpack(start[len(_MAGIC) :])
+        return msgspec.msgpack.decode(file.read(head_length), type=Header)
+
+
+def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
+    """Header and payload, checked against the checksum before anything is unpickled."""
+    data = path.read_bytes()
+    if len(data) < 20 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
+        raise RecordingCorrupt(f"State file {path} does not match its checksum.")
+    start = len(_MAGIC) + _LENGTHS.size
+    head_length, body_length = _LENGTHS.unpack(data[len(_MAGIC) : start])
+    head = msgspec.msgpack.decode(data[start : start + head_length], type=Header)
+    payload: dict[str, Any] = pickle.loads(data[start + head_length : start + head_length + body_length])
+    return head, payload

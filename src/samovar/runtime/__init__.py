@@ -1,0 +1,1 @@
+"""Running: sources and slices, epochs, Python workers, runs."""

@@ -1,0 +1,132 @@
+"""Large single files cut into chunks, once, in a cache.
+
+A Parquet file is cut by Spark (rows keep their order), a CSV, JSON-lines or text file at line ends, each CSV chunk with
+the header. Chunks are cached by path, size and time of change, in `$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept when
+unused for 30 days. Files that cannot be cut safely (compressed text, multi-line records, odd encodings) stay whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from samovar.runtime.sources import Unit
+
+__all__ = ["cache_folder", "chunked"]
+
+LARGE = {"parquet": 96 << 20, "csv": 256 << 20, "json": 256 << 20, "text": 256 << 20}
+CHUNK = {"parquet": 16 << 20, "csv": 48 << 20, "json": 48 << 20, "text": 48 << 20}
+
+
+def cache_folder() -> Path:
+    """Where chunks are cached."""
+    return Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar") / "chunks"
+
+
+def chunked(
+    spark: SparkSession, file: Unit, format: str, options: Mapping[str, str], note: Callable[[str], None]
+) -> list[Unit]:
+    """The units of one file: itself, or its chunks."""
+    large = int(os.environ.get("SAMOVAR_LARGE_FILE", LARGE.get(format, 1 << 62)))
+    if file.size <= large or format not in LARGE or urlparse(file.path).scheme not in ("", "file"):
+        return [file]
+    if format != "parquet" and not _cuttable(file.path, options):
+        return [file]
+    size = min(CHUNK[format], large)
+    header = str(options.get("header", "")).lower() == "true" and format == "csv"
+    key = f"{file.path}|{file.size}|{file.mtime}|{format}|{header}|{size}"
+    folder = cache_folder() / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    if not (folder / "units.json").exists():
+        note(f"cutting {os.path.basename(file.path)} ({file.size >> 20} MB) into chunks, once")
+        _sweep(folder.parent)
+        temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        starts = _cut_parquet(spark, file, temporary, size) if format == "parquet" else _cut_lines(file, temporary, size, header)
+        (temporary / "units.json").write_bytes(msgspec.json.encode(starts))
+        try:
+            temporary.rename(folder)
+        except OSError:  # somebody else was quicker
+            shutil.rmtree(temporary, ignore_errors=True)
+    os.utime(folder)
+    found = msgspec.json.decode((folder / "units.json").read_bytes(), type=list[tuple[str, int, int | None]])
+    made = []
+    for name, start, rows in found:
+        path = folder / name
+        made.append(
+            msgspec.structs.replace(
+                file, path=str(path), size=path.stat().st_size, rows=rows, origin=file.path, start=start
+            )
+        )
+    return made
+
+
+def _cuttable(path: str, options: Mapping[str, str]) -> bool:
+    if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz")):
+        return False
+    lower = {k.lower(): str(v).lower() for k, v in options.items()}
+    encoding = lower.get("encoding", lower.get("charset", "utf-8"))
+    return (
+        lower.get("multiline", "false") != "true"
+        and encoding in ("utf-8", "utf8", "us-ascii", "iso-8859-1")
+        and "linesep" not in lower
+        and lower.get("wholetext", "false") != "true"
+    )
+
+
+def _cut_parquet(spark: SparkSession, file: Unit, folder: Path, size: int) -> list[tuple[str, int, int | None]]:
+    rows = file.rows or pq.read_metadata(file.path).num_rows
+    per_chunk = max(1, int(rows * size / file.size))
+    spark.read.parquet(file.path).write.option("maxRecordsPerFile", per_chunk).mode("append").parquet(str(folder))
+    made: list[tuple[str, int, int | None]] = []
+    start = 0
+    for path in sorted(p for p in folder.iterdir() if p.suffix == ".parquet"):
+        count = pq.read_metadata(path).num_rows
+        if count:
+            made.append((path.name, start, count))
+            start += count
+        else:
+            path.unlink()
+    if start != rows:
+        raise RuntimeError(f"cutting {file.path} gave {start} rows of {rows}")
+    return made
+
+
+def _cut_lines(file: Unit, folder: Path, size: int, header: bool) -> list[tuple[str, int, int | None]]:
+    made: list[tuple[str, int, int | None]] = []
+    line = 0
+    with open(file.path, "rb") as source:
+        top = source.readline() if header else b""
+        line += 1 if header else 0
+        number = 0
+        while True:
+            block = source.read(size)
+            if not block:
+                break
+            if not block.endswith(b"\n"):
+                block += source.readline()
+            name = f"{number:06d}{Path(file.path).suffix}"
+            (folder / name).write_bytes(top + block)
+            made.append((name, line, None))
+            line += block.count(b"\n")
+            number += 1
+    return made
+
+
+def _sweep(folder: Path, days: float = 30) -> None:
+    if not folder.is_dir():
+        return
+    for old in folder.iterdir():
+        if time.time() - old.stat().st_mtime > days * 86400:
+            shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,150 @@
+"""The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from samovar.errors import RunStopped
+from samovar.ids import new_attempt
+from samovar.record.log import EpochCommitted
+from samovar.runtime.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.pacing import Pacer
+
+__all__ = ["LevelStream", "run_levels", "streams_of"]
+
+log = logging.getLogger("samovar.engine")
+
+
+@dataclass(frozen=True)
+class LevelStream:
+    """A source of a level: its units' sizes, in order, and how many are taken already."""
+
+    name: str
+    sizes: tuple[int, ...]
+    taken: int
+
+    @property
+    def remaining(self) -> int:
+        return sum(self.sizes[self.taken :])
+
+
+def streams_of(context: RunContext, level: int) -> list[LevelStream]:
+    """The sources of a level in canonical order, with what earlier epochs of the level took."""
+    plan, history = context.plan, context.history
+    made = []
+    for name in plan.placement.sources(level):
+        source = context.sources.get(name)
+        if source is not None:
+            sizes = tuple(u.size for u in source.units)
+            order = source.number
+        else:
+            at = plan.placement.level[name]
+            epochs = [e for e in history.epochs if e.level <= at < e.level + e.levels]
+            sizes = tuple(max(1, _folder_bytes(context, name, e)) for e in epochs)
+            ups = [context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources]
+            order = min(ups, default=0)
+        made.append((order, LevelStream(name, sizes, history.taken(level, name))))
+    return [stream for _, stream in sorted(made, key=lambda pair: (pair[0], pair[1].name))]
+
+
+def _folder_bytes(context: RunContext, name: str, epoch: EpochCommitted) -> int:
+    return sum(f.stat().st_size for p in context.recording.parts("stash", name, [epoch]) for f in p.iterdir())
+
+
+def run_levels(
+    context: RunContext,
+    pacer: Callable[[int], Pacer],
+    *,
+    watching: Callable[[], bool],
+    stopping: Callable[[], bool],
+    committed: Callable[[EpochCommitted], None],
+) -> None:
+    """Run everything that is not committed yet. `committed` is called after each commit."""
+    plan = context.plan
+    level = 0
+    while level < plan.placement.levels:
+        streaming = bool(plan.placement.sources(level))
+        high = level
+        if not streaming:
+            while high + 1 < plan.placement.levels and not plan.placement.sources(high + 1):
+                high += 1
+        done = [e for e in context.history.epochs if e.level <= level < e.level + e.levels]
+        if done and done[-1].last:
+            level = done[-1].level + done[-1].levels
+            continue
+        if _idle(context, level, high):
+            level = high + 1
+            continue
+        _run_level(context, level, high, pacer(level), watching, stopping, committed, first=not done)
+        context.forget_shared()
+        level = high + 1
+
+
+def _idle(context: RunContext, low: int, high: int) -> bool:
+    plan = context.plan
+    return not any(plan.placement.works(n, at) for n in plan.graph.ops for at in range(low, high + 1))
+
+
+def _run_level(
+    context: RunContext,
+    low: int,
+    high: int,
+    pace: Pacer,
+    watching: Callable[[], bool],
+    stopping: Callable[[], bool],
+    committed: Callable[[EpochCommitted], None],
+    *,
+    first: bool,
+) -> None:
+    while True:
+        if stopping():
+            raise RunStopped("The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`.")
+        streams = streams_of(context, low) if low == high else []
+        units, size = _take(streams, pace.next_bytes(sum(s.remaining for s in streams), watching=watching()))
+        last = all(units[s.name][1] == len(s.sizes) for s in streams)
+        number = len(context.history.epochs)
+        context.range = EpochRange(low, high, units, first, last)
+        epoch = Epoch(context, number, context.range, attempt=new_attempt())
+        outcome = epoch.run()
+        fact = EpochCommitted(
+            at=time.time(),
+            epoch=number,
+            level=low,
+            levels=high - low + 1,
+            attempt=epoch.attempt,
+            units={n: r for n, r in units.items() if r[0] != r[1]},
+            last=last,
+            seconds=round(outcome.seconds, 4),
+            counters=outcome.counters,
+            state=outcome.state,
+            rejected=outcome.rejected,
+            bytes=size,
+        )
+        assert context.recording.log is not None
+        context.recording.log.append(fact)
+        context.history.add(fact)
+        pace.observe(size, outcome.seconds)
+        committed(fact)
+        first = False
+        if last:
+            return
+
+
+def _take(streams: list[LevelStream], wanted: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """The next units, source after source, up to the wanted size; at least one."""
+    units: dict[str, tuple[int, int]] = {}
+    total = 0
+    for stream in streams:
+        stop = stream.taken
+        while stop < len(stream.sizes) and (total == 0 or total + stream.sizes[stop] <= wanted):
+            total += stream.sizes[stop]
+            stop += 1
+        units[stream.name] = (stream.taken, stop)
+        if stop < len(stream.sizes):
+            for rest in streams[streams.index(stream) + 1 :]:
+                units[rest.name] = (rest.taken, rest.taken)
+            break
+    return units, total

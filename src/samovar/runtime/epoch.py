@@ -1,0 +1,379 @@
+"""One epoch: frames in, jobs run, files in the attempt's folder, counters out. Commits nothing itself.
+
+An epoch is idempotent: it reads what committed epochs left and writes only into its own attempt's folder, so it can be
+abandoned at any instant and done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from samovar.compile.counting import add_up, needs_counter
+from samovar.compile.frames import Frames
+from samovar.compile.plan import ROWS, Plan
+from samovar.errors import OperatorFailed, OutputMismatch
+from samovar.graph import operators as ops
+from samovar.record.log import Counters, EpochCommitted, StateFile
+from samovar.record.state_files import read_header
+from samovar.record.store import History, Recording, slug_unique
+from samovar.runtime.sources import CORRUPT, Source, read_units
+from samovar.runtime.worker import Failure, Stage, Task, Version, batches_function, chain_function
+
+__all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
+
+log = logging.getLogger("samovar.epoch")
+
+
+@dataclass(frozen=True)
+class EpochRange:
+    """What an epoch covers: levels, the units its sources read, and whether it is its level's first or last."""
+
+    low: int
+    high: int
+    units: dict[str, tuple[int, int]]
+    first: bool
+    last: bool
+
+
+@dataclass
+class RunContext:
+    """What all epochs of a run share. `shared` holds build sides kept for the level that is being run."""
+
+    spark: SparkSession
+    plan: Plan
+    sources: dict[str, Source]
+    recording: Recording
+    history: History
+    code: dict[str, bytes]
+    tag: str
+    shared: dict[str, DataFrame] = field(default_factory=dict)
+    range: EpochRange | None = None
+    """The epoch that is being run."""
+
+    def describe(self, text: str) -> None:
+        """What the Spark UI shows for the jobs that follow, on this thread."""
+        context = getattr(self.spark, "sparkContext", None)
+        if context is not None:
+            context.setJobDescription(f"{self.plan.graph.name}: {text}")
+
+    def forget_shared(self) -> None:
+        """Give back what was kept for a level."""
+        for df in self.shared.values():
+            df.unpersist()
+        self.shared.clear()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an epoch did, ready to be committed."""
+
+    counters: dict[str, Counters]
+    state: dict[str, tuple[StateFile, ...]]
+    rejected: dict[str, int]
+    seconds: float
+
+
+class Epoch:
+    """An attempt at one epoch."""
+
+    def __init__(self, context: RunContext, number: int, covers: EpochRange, *, attempt: str) -> None:
+        self.context = context
+        self.spark = context.spark
+        self.plan = context.plan
+        self.number = number
+        self.low = covers.low
+        self.high = covers.high
+        self.units = covers.units
+        self.first = covers.first
+        self.last = covers.last
+        self.attempt = attempt
+        self.folder = context.recording.attempt_folder(number, attempt)
+        self.frames = Frames(self.plan, self, covers.low, covers.high)
+        self._observations: dict[tuple[str, int | None], Observation] = {}
+        self._corrupt: dict[str, Observation] = {}
+        self._measured: dict[tuple[str, int | None], int] = {}
+        self._reused: list[DataFrame] = []
+        self._stored = self._what_is_stored()
+
+    # --- what the frames ask for -----------------------------------------------------------------------------------
+
+    def slice(self, name: str) -> DataFrame:
+        """The rows of a source's units that belong to this epoch, or of a stash."""
+        start, stop = self.units.get(name, (0, 0))
+        if start == stop:
+            return self.frames._empty(name)
+        source = self.context.sources.get(name)
+        if source is None:
+            epochs = self._stash_epochs(name)[start:stop]
+            self._measured[name, None] = _rows(self.context.recording.parts("stash", name, epochs))
+            return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
+        chosen = source.units[start:stop]
+        df = read_units(self.spark, source, chosen, start, positions=self.plan.width[name] > 0, corrupt=source.parses)
+        if all(u.rows is not None for u in chosen):
+            self._measured[name, None] = sum(u.rows or 0 for u in chosen)
+        if source.parses:
+            bad = Observation()
+            self._corrupt[name] = bad
+            df = df.observe(bad, F.count_if(F.col(CORRUPT).isNotNull()).alias("bad"))
+            df = df.filter(F.col(CORRUPT).isNull()).drop(CORRUPT)
+        return df
+
+    def whole(self, name: str) -> DataFrame:
+        """All rows of a source or of a stash."""
+        source = self.context.sources.get(name)
+        if source is None:
+            return self._read_parts("stash", name, self.frames._empty(name).schema, self._stash_epochs(name))
+        df = read_units(self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses)
+        if source.parses:
+            df = df.filter(F.col(CORRUPT).isNull()).drop(CORRUPT)
+        if self.first and not self.plan.placement.streams[name] and all(u.rows is not None for u in source.units):
+            self._measured[name, None] = sum(u.rows or 0 for u in source.units)
+        return df
+
+    def parts(self, kind: str, name: str, schema: StructType) -> DataFrame:
+        """What committed epochs stored for an operator."""
+        return self._read_parts(kind, name, schema, self.context.history.epochs)
+
+    def _read_parts(self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]) -> DataFrame:
+        folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
+        if not folders:
+            return self.spark.createDataFrame([], schema)
+        stored = self.spark.read.schema(_physical(schema)).parquet(*folders)
+        return stored.toDF(*schema.names)
+
+    def _stash_epochs(self, name: str) -> list[EpochCommitted]:
+        return [e for e in self.context.history.epochs if e.level <= self.plan.placement.level[name] < e.level + e.levels]
+
+    def passed(self, name: str) -> tuple[int, int]:
+        """How many rows an operator has taken and given in committed epochs."""
+        totals = self.context.history.totals().get(name, Counters())
+        return sum(totals.taken), totals.given
+
+    def python(self, chain: tuple[str, ...]) -> Callable[..., Any]:
+        """The function a Python operator (or a chain of them) runs in the workers."""
+        context = self.context
+        stages = []
+        for name in chain:
+            op = self.plan.graph.ops[name]
+            stages.append(
+                Stage(
+                    name=name,
+                    code=context.code[name],
+                    schema=to_arrow_schema(self.plan.schemas[name]),
+                    folder=str(self.folder / "state" / slug_unique(name)),
+                    versions=self._versions(name),
+                    ports=len(op.inputs),
+                )
+            )
+        head = self.plan.graph.ops[chain[0]]
+        task = Task(
+            run=context.recording.run_id,
+            epoch=self.number,
+            token=self.attempt,
+            stages=tuple(stages),
+            positions=self.plan.width[chain[-1]],
+            stateful=self.plan.shape(chain[0]) == "python",
+            errors=str(self.folder / "errors"),
+            arrival=isinstance(head, ops.Python) and head.order == "arrival",
+        )
+        return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
+
+    def _versions(self, name: str) -> dict[int, Version]:
+        """For each bucket of an operator, the files that give its state, and the names of the states on the way."""
+        files: dict[int, list[str]] = {}
+        tokens: dict[int, list[str]] = {}
+        for epoch in self.context.history.epochs:
+            folder = self.context.recording.epoch_folder(epoch) / "state" / slug_unique(name)
+            for state in epoch.state.get(name, ()):
+                if state.full:
+                    files[state.bucket] = [str(folder / f"{state.bucket:04d}.full")]
+                    tokens[state.bucket] = ["", epoch.attempt]
+                else:
+                    files.setdefault(state.bucket, []).append(str(folder / f"{state.bucket:04d}.delta"))
+                    tokens.setdefault(state.bucket, [""]).append(epoch.attempt)
+        return {b: Version(tuple(files[b]), tuple(tokens[b])) for b in files}
+
+    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """A frame kept over the epochs of a level; not kept when the level is a single epoch."""
+        if key not in self.context.shared:
+            df = make()
+            if self.first and self.last:
+                return df
+            self.context.shared[key] = df.persist(StorageLevel.MEMORY_AND_DISK)
+        return self.context.shared[key]
+
+    def reused(self, df: DataFrame) -> DataFrame:
+        """A frame read several times in this epoch, computed once."""
+        kept = df.persist(StorageLevel.MEMORY_AND_DISK)
+        self._reused.append(kept)
+        return kept
+
+    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
+        """The frame with a counter of its rows, where nothing else tells their number."""
+        if level is None and not self.first:
+            return df
+        known = frozenset(n for n, port in self._measured if port is None)
+        if (name, None) in self._observations or not needs_counter(self.plan, name, level, self._stored, known):
+            return df
+        observation = Observation()
+        self._observations[name, None] = observation
+        return df.observe(observation, F.count(F.lit(1)).alias("rows"))
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def _what_is_stored(self) -> frozenset[str]:
+        stored = set()
+        for name in self.plan.graph.ops:
+            at = self.plan.placement.level[name]
+            if not self.low <= at <= self.high:
+                continue
+            if self.plan.placement.ends(name):
+                streaming = at == self.low and bool(self.plan.placement.sources(at))
+                demands = self.plan.placement.streams[name] | self.plan.placement.whole[name]
+                if streaming or any(level > self.high for level in demands):
+                    stored.add(name)
+            elif self.plan.placement.is_sink(name):
+                stored.add(name)
+        return frozenset(stored)
+
+    def run(self) -> Outcome:
+        """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count."""
+        started = time.perf_counter()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.spark.addTag(self.context.tag)
+        try:
+            for name in self.plan.graph.ops:
+                self._run_terminal(name)
+                self._raise_failures()
+        finally:
+            self.spark.removeTag(self.context.tag)
+            for df in self._reused:
+                df.unpersist()
+        rejected = self._reject()
+        state = self._collect_state()
+        for key, observation in self._observations.items():
+            self._measured[key] = int(observation.get.get("rows", 0) or 0)
+        counters = add_up(self.plan, self._measured, self.low, self.high)
+        return Outcome(counters, state, rejected, time.perf_counter() - started)
+
+    def _run_terminal(self, name: str) -> None:
+        placement = self.plan.placement
+        at = placement.level[name]
+        if not self.low <= at <= self.high:
+            return
+        op = self.plan.graph.ops[name]
+        if placement.ends(name) and name in self._stored:
+            if self.plan.shape(name) == "accumulate":
+                total = Observation()
+                df = self.frames.stored_partial(name).observe(total, F.sum(ROWS).alias("rows"))
+                self._observations[name, 0] = total
+                self._write("deltas", name, df)
+            else:
+                for port in range(len(op.inputs)):
+                    rows = self._write("deltas", f"{name}.{port}", self.frames.kept(name, port))
+                    self._measured[name, port] = rows
+        elif placement.is_sink(name):
+            df = self.frames.stream(name, at)
+            if isinstance(op, ops.Write):
+                self._write_result(op, df)
+            else:
+                self._measured[name, 0] = self._write("results", name, df, physical=False)
+        if name in placement.stashed and placement.works(name, at):
+            self._measured[name, None] = self._write("stash", name, self.frames.stream(name, at))
+
+    def _write(self, kind: str, name: str, df: DataFrame, *, physical: bool = True) -> int:
+        """Write a frame as Parquet and return how many rows that were."""
+        self.context.describe(f"epoch {self.number}, {name}")
+        folder = self.folder / kind / slug_unique(name)
+        made = df.toDF(*_physical(df.schema).names) if physical else df
+        made.write.parquet(str(folder))
+        return _rows([folder])
+
+    def _write_result(self, op: ops.Write, df: DataFrame) -> None:
+        self.context.describe(f"epoch {self.number}, {op.name}")
+        counter = Observation()
+        self._observations[op.name, 0] = counter
+        df = df.observe(counter, F.count(F.lit(1)).alias("rows"))
+        writer = df.write.format(op.format).options(**op.options)
+        writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
+        writer.save(str(self.folder / "results" / slug_unique(op.name)))
+
+    def _raise_failures(self) -> None:
+        folder = self.folder / "errors"
+        if not folder.is_dir():
+            return
+        for path in sorted(folder.glob("*.failure")):
+            failure: Failure = pickle.loads(path.read_bytes())
+            kind = OutputMismatch if failure.mismatch else OperatorFailed
+            raise kind(
+                failure.operator,
+                row=failure.row,
+                error=failure.error,
+                traceback=failure.traceback,
+                epoch=self.number,
+                hint=f"The epochs before are kept: fix '{failure.operator}' and run again, or resume the run.",
+            )
+
+    def _reject(self) -> dict[str, int]:
+        """Rows that did not parse: counted, and kept with their text and file."""
+        found: dict[str, int] = {}
+        for name, observation in self._corrupt.items():
+            bad = int(observation.get.get("bad", 0) or 0)
+            if not bad:
+                continue
+            found[name] = bad
+            source = self.context.sources[name]
+            start, stop = self.units[name]
+            df = read_units(self.spark, source, source.units[start:stop], start, positions=False, corrupt=True)
+            kept = df.select("*", F.col("_metadata.file_path").alias("file"))
+            kept = kept.filter(F.col(CORRUPT).isNotNull()).select("file", F.col(CORRUPT).alias("text"))
+            kept.write.parquet(str(self.folder / "rejected" / slug_unique(name)))
+        return found
+
+    def _collect_state(self) -> dict[str, tuple[StateFile, ...]]:
+        found: dict[str, tuple[StateFile, ...]] = {}
+        for name, op in self.plan.graph.ops.items():
+            folder = self.folder / "state" / slug_unique(name)
+            if not isinstance(op, ops.Python) or not folder.is_dir():
+                continue
+            files = []
+            taken = [0] * len(op.inputs)
+            given = 0
+            for path in sorted(folder.glob("[0-9]*.*")):
+                header = read_header(path)
+                files.append(StateFile(header.bucket, header.full, path.stat().st_size, header.entries))
+                if not header.full:
+                    taken = [a + b for a, b in zip(taken, header.taken, strict=True)]
+                    given += header.given
+            found[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
+            for port, n in enumerate(taken):
+                self._measured[name, port] = n
+            self._measured[name, None] = given
+        return found
+
+
+def _rows(folders: Iterable[Path]) -> int:
+    """Rows of Parquet files, from their footers."""
+    return sum(pq.read_metadata(p).num_rows for f in folders for p in f.iterdir() if p.suffix == ".parquet")
+
+
+def _physical(schema: StructType) -> StructType:
+    """The same types under plain names, for files whose column names need not be unique or plain."""
+    made = StructType()
+    for i, f in enumerate(schema.fields):
+        made = made.add(f"c{i}", f.dataType, True)
+    return made
+

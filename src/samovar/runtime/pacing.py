@@ -1,0 +1,58 @@
+"""How long an epoch is. Pure: sizes and seconds in, sizes out.
+
+An epoch costs a fixed time over its work. While nobody watches, epochs grow until that time is at most `share` of the
+epoch; while somebody watches, an epoch aims at `watched` seconds. The fixed time is estimated from epochs of different
+size by a least-squares line, and is at least `floor`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Pacer"]
+
+
+@dataclass
+class Pacer:
+    """Chooses the next epoch's size in bytes from the epochs so far."""
+
+    first_bytes: int = 96 << 20
+    share: float = 0.05
+    watched: float = 1.0
+    floor: float = 0.2
+    longest: float = 60.0
+    fixed_bytes: int | None = None
+    """Set: every epoch has this size (tests, and people who want it)."""
+    seen: list[tuple[int, float]] = field(default_factory=list)
+
+    def observe(self, size: int, seconds: float) -> None:
+        """An epoch of that size took that long."""
+        if size > 0:
+            self.seen.append((size, seconds))
+            del self.seen[:-8]
+
+    def next_bytes(self, remaining: int, *, watching: bool) -> int:
+        """The next epoch's size; a small rest is taken along."""
+        if self.fixed_bytes is not None:
+            return min(self.fixed_bytes, remaining)
+        if not self.seen:
+            chosen = float(self.first_bytes) / (3 if watching else 1)
+        else:
+            overhead, rate = self.estimate()
+            aim = self.watched if watching else min(max(overhead / self.share, self.watched), self.longest)
+            chosen = max(aim - overhead, aim / 2) * rate
+            chosen = min(chosen, 8 * max(s for s, _ in self.seen))
+        return remaining if remaining < 1.35 * chosen else max(int(chosen), 1)
+
+    def estimate(self) -> tuple[float, float]:
+        """Fixed seconds an epoch, and bytes a second of the rest."""
+        sizes = [s for s, _ in self.seen]
+        times = [t for _, t in self.seen]
+        mean_s, mean_t = sum(sizes) / len(sizes), sum(times) / len(times)
+        spread = sum((s - mean_s) ** 2 for s in sizes)
+        overhead = self.floor
+        if spread > (0.2 * mean_s) ** 2 * len(sizes):
+            slope = sum((s - mean_s) * (t - mean_t) for s, t in self.seen) / spread
+            overhead = min(max(mean_t - slope * mean_s, self.floor), 0.5 * mean_t)
+        rate = mean_s / max(mean_t - overhead, 0.1 * mean_t, 1e-6)
+        return overhead, rate

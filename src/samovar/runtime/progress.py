@@ -1,0 +1,45 @@
+"""What a run tells about itself while it goes on: plain data, taken at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+__all__ = ["OperatorProgress", "Progress", "Status"]
+
+Status = Literal["starting", "running", "completed", "failed", "stopped"]
+
+
+@dataclass(frozen=True)
+class OperatorProgress:
+    """Counters of one operator so far. `rate` is tuples taken (for a source: given) a second in the last epoch."""
+
+    name: str
+    kind: str
+    taken: int
+    given: int
+    rate: float = 0.0
+    state_entries: int = 0
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run at an instant. `fraction` is the share of input bytes processed, over all levels."""
+
+    run: str
+    workflow: str
+    status: Status
+    epoch: int
+    fraction: float
+    seconds: float
+    operators: tuple[OperatorProgress, ...] = ()
+    rejected: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        made: dict[str, Any] = msgspec.to_builtins(self)
+        return made

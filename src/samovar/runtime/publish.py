@@ -1,0 +1,94 @@
+"""Results of `write` operators: checked before a run, put in their place after it.
+
+Files are written under the recording and moved to their path when the run has ended well: nobody sees half a result. A
+move that was interrupted is finished by the next resume; file names carry the run and epoch, so nothing is moved twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from samovar.errors import StorageProblem, WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.workflow import Graph
+from samovar.ids import slug
+from samovar.record.log import ResultPublished
+from samovar.runtime.epoch import RunContext
+
+__all__ = ["check_targets", "publish"]
+
+
+def check_targets(graph: Graph) -> None:
+    """Refuse, before anything runs, to write where something is and must not be touched."""
+    seen: dict[Path, str] = {}
+    for op in graph.sinks:
+        if not isinstance(op, ops.Write):
+            continue
+        path = _target(op)
+        if path in seen:
+            raise WorkflowError(f"'{op.name}' and '{seen[path]}' both write to {op.path}.", operator=op.name)
+        seen[path] = op.name
+        if op.mode == "error" and path.exists() and (path.is_file() or any(path.iterdir())):
+            raise StorageProblem(
+                f"'{op.name}' would write to {op.path}, which exists already.",
+                operator=op.name,
+                hint='Choose another path, or say .mode("overwrite"), "append" or "ignore".',
+            )
+        if not os.access(_existing(path), os.W_OK):
+            raise StorageProblem(f"'{op.name}' cannot write to {op.path}: no permission.", operator=op.name)
+
+
+def publish(context: RunContext) -> None:
+    """Move the files of every `write` operator to its path."""
+    for op in context.plan.graph.sinks:
+        if not isinstance(op, ops.Write) or op.name in context.history.published:
+            continue
+        files = _publish(context, op)
+        fact = ResultPublished(at=time.time(), operator=op.name, path=op.path, files=files)
+        assert context.recording.log is not None
+        context.recording.log.append(fact)
+        context.history.add(fact)
+
+
+def _publish(context: RunContext, op: ops.Write) -> int:
+    target = _target(op)
+    mark = slug(context.recording.run_id)
+    if op.mode == "ignore" and target.exists() and not any(mark in p.name for p in target.rglob("*")):
+        return 0
+    target.mkdir(parents=True, exist_ok=True)
+    if op.mode == "overwrite":
+        for old in target.iterdir():
+            if mark not in old.name and not any(mark in p.name for p in old.rglob("*")):
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+    moved = 0
+    for epoch in context.history.epochs:
+        for folder in context.recording.parts("results", op.name, [epoch]):
+            for file in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))):
+                where = target / file.relative_to(folder).parent
+                where.mkdir(parents=True, exist_ok=True)
+                part = file.name.removeprefix("part-")
+                shutil.move(file, where / f"part-{mark}-{epoch.epoch:06d}-{part}")
+                moved += 1
+    (target / "_SUCCESS").touch()
+    return moved
+
+
+def _target(op: ops.Write) -> Path:
+    parsed = urlparse(op.path)
+    if parsed.scheme not in ("", "file"):
+        raise WorkflowError(
+            f"'{op.name}' writes to {op.path}: only local (or mounted) paths can be written.",
+            operator=op.name,
+            hint="Use .sink(name) and write run.result(name) yourself.",
+        )
+    return Path(unquote(parsed.path) if parsed.scheme else os.path.expanduser(op.path)).absolute()
+
+
+def _existing(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path

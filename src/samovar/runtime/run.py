@@ -1,0 +1,524 @@
+"""Runs and recordings as people handle them: `start`, `Run`, `Past`, `open_recording`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import __version__ as spark_version
+from pyspark.sql import SparkSession
+
+from samovar import __version__
+from samovar.compile.analysis import analyse
+from samovar.compile.plan import make_plan
+from samovar.errors import (
+    RecordingError,
+    RunError,
+    RunStopped,
+    StorageProblem,
+    UnknownName,
+    WorkflowError,
+)
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Graph, Workflow
+from samovar.ids import new_run_id
+from samovar.record.log import EpochCommitted, ResultPublished, RunEnded, RunResumed, RunStarted
+from samovar.record.store import History, Recording
+from samovar.runtime import code
+from samovar.runtime.engine import run_levels, streams_of
+from samovar.runtime.epoch import RunContext
+from samovar.runtime.failures import explain_failure
+from samovar.runtime.pacing import Pacer
+from samovar.runtime.progress import OperatorProgress, Progress, Status
+from samovar.runtime.publish import check_targets, publish
+from samovar.runtime.session import spark_session
+from samovar.runtime.sources import Source, check_unchanged, list_source
+from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
+
+__all__ = ["Past", "Run", "open_recording", "schema", "start"]
+
+log = logging.getLogger("samovar")
+
+
+def start(
+    flow: Workflow,
+    *,
+    spark: SparkSession | None = None,
+    record: str | os.PathLike[str] | bool = "runs",
+    tau: float = 2.0,
+    on_error: str = "fail",
+    master: str | None = None,
+    conf: dict[str, str] | None = None,
+    epoch_bytes: int | None = None,
+    watch: bool | None = None,
+    workers: int | None = None,
+    run_id: str | None = None,
+) -> Run:
+    """Start a run and return at once.
+
+    `record` is the folder recordings go to (False: none is left). `spark` is used and left running. `epoch_bytes` fixes
+    the size of an epoch; otherwise it follows the measured cost, and is short while somebody watches (`watch`; None: a
+    terminal is attached). `workers` is the number of key partitions of operators with `by=`.
+    Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
+    """
+    if on_error not in ("fail",):
+        raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
+    graph = _live(flow.graph())
+    check_targets(graph)
+    run = run_id or new_run_id(flow.name)
+    scratch = record is False
+    root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path("runs" if record is True else os.fspath(record))  # type: ignore[arg-type]
+    recording = Recording.create(root.absolute() / run)
+    options = {"tau": tau, "epoch_bytes": epoch_bytes}
+    made = Run(recording, scratch=root if scratch else None)
+    try:
+        session = spark if spark is not None else spark_session(master=master, conf=conf)
+        sources = _list_sources(session, graph, recording, made._note)
+        analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
+        buckets = workers or max(4, 2 * _cores(session))
+        settings = {"buckets": buckets, "parallelism": max(2, _cores(session))}
+        plan = make_plan(session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings)
+        pickled = {n: code.by_value(live) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])}
+        write_down(recording, plan.graph, sources, pickled)
+        assert recording.log is not None
+        recording.log.append(
+            RunStarted(
+                at=time.time(),
+                format=1,
+                run=run,
+                workflow=flow.name,
+                samovar=__version__,
+                spark=spark_version,
+                python=platform.python_version(),
+                options={**options, **settings},
+            )
+        )
+    except BaseException:
+        recording.close()
+        shutil.rmtree(root if scratch else recording.path, ignore_errors=True)
+        raise
+    context = RunContext(session, plan, sources, recording, recording.history(), pickled, run)
+    made._begin(context, epoch_bytes, watch)
+    return made
+
+
+class Run:
+    """A run that goes on, or has ended. All methods can be called from any thread."""
+
+    def __init__(self, recording: Recording, *, scratch: Path | None = None) -> None:
+        self._recording = recording
+        self._scratch = scratch
+        self._status: Status = "starting"
+        self._error: BaseException | None = None
+        self._ended = threading.Event()
+        self._stop = threading.Event()
+        self._context: RunContext | None = None
+        self._started = time.time()
+        self._seconds: float | None = None
+        self._last: EpochCommitted | None = None
+        self._listeners: list[Callable[[Progress], None]] = []
+        self._watchers = 0
+        self._message = ""
+        self._thread: threading.Thread | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, {self.status})"
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The run's name; also the name of its folder."""
+        return self._recording.run_id
+
+    @property
+    def status(self) -> Status:
+        """starting, running, completed, failed or stopped."""
+        return self._status
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended the run, if it failed."""
+        return self._error
+
+    @property
+    def recording(self) -> Path | None:
+        """The folder of the recording; None when nothing is recorded."""
+        return None if self._scratch is not None else self._recording.path
+
+    @property
+    def progress(self) -> Progress:
+        """Counters of every operator, as of the last committed epoch."""
+        return progress_of(self)
+
+    def on_progress(self, listener: Callable[[Progress], None]) -> None:
+        """Have a function called after each epoch, on the run's thread."""
+        self._listeners.append(listener)
+
+    def wait(self, timeout: float | None = None, *, progress: bool | None = None) -> Run:
+        """Wait for the end. Raises what made the run fail. `progress`: a bar (default: when a terminal is there)."""
+        show = progress if progress is not None else sys.stderr.isatty()
+        if show and not self._ended.is_set():
+            from samovar.runtime.display import follow
+
+            self._watchers += 1
+            try:
+                follow(self, timeout)
+            finally:
+                self._watchers -= 1
+        elif not self._ended.wait(timeout):
+            raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def stop(self) -> None:
+        """Stop the run and wait until it has stopped. Committed epochs are kept; the run can be resumed."""
+        self._stop.set()
+        if self._context is not None:
+            self._context.spark.interruptTag(self._context.tag)
+        self._ended.wait()
+
+    def result(self, sink: str = "S") -> pa.Table:
+        """The rows a sink kept, as a pyarrow Table; waits for the end."""
+        self.wait(progress=False)
+        assert self._context is not None
+        return read_result(self._recording, self._context.history, self._context.plan.graph, sink)
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    def _note(self, text: str) -> None:
+        self._message = text
+        log.info(text)
+
+    def _begin(self, context: RunContext, epoch_bytes: int | None, watch: bool | None) -> None:
+        self._context = context
+        self._status = "running"
+
+        def watching() -> bool:
+            return watch if watch is not None else self._watchers > 0
+
+        def work() -> None:
+            try:
+                run_levels(
+                    context,
+                    lambda level: Pacer(fixed_bytes=epoch_bytes),
+                    watching=watching,
+                    stopping=self._stop.is_set,
+                    committed=self._committed,
+                )
+                publish(context)
+                self._end("completed")
+            except BaseException as error:
+                self._fail(context, error)
+            finally:
+                context.forget_shared()
+                self._recording.close()
+                self._ended.set()
+
+        self._thread = threading.Thread(target=work, name=f"samovar-{self.id}", daemon=True)
+        self._thread.start()
+
+    def _committed(self, fact: EpochCommitted) -> None:
+        self._last = fact
+        log.info("run %s: epoch %d committed in %.2f s", self.id, fact.epoch, fact.seconds)
+        for listener in self._listeners:
+            listener(self.progress)
+
+    def _fail(self, context: RunContext, error: BaseException) -> None:
+        if self._stop.is_set():
+            error = RunStopped("The run was stopped.", hint=f"Go on with sv.open({str(self._recording.path)!r}).resume().")
+        try:
+            self._error = explain_failure(context, error)
+        except BaseException as second:  # the explanation itself failed: show the first error
+            log.debug("could not explain a failure", exc_info=second)
+            self._error = error
+        log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
+        self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
+
+    def _end(self, status: Status) -> None:
+        error = self._error
+        self._seconds = time.time() - self._started
+        if self._recording.log is not None:
+            try:
+                self._recording.log.append(
+                    RunEnded(
+                        at=time.time(),
+                        status=status,
+                        error=None if error is None else str(error)[:4000],
+                        operator=getattr(error, "operator", None),
+                    )
+                )
+            except StorageProblem:
+                log.debug("the end could not be logged", exc_info=True)
+        self._status = status
+        if self._scratch is not None and status != "completed":
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __del__(self) -> None:
+        if self._scratch is not None and self._ended.is_set():
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+class Past:
+    """A recording opened for looking at. Takes no lock; sees what is committed when asked."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._recording = Recording.open(path)
+
+    def __repr__(self) -> str:
+        return f"Past({str(self._recording.path)!r})"
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return self._recording.run_id
+
+    @property
+    def path(self) -> Path:
+        """The folder of the recording."""
+        return self._recording.path
+
+    @property
+    def history(self) -> History:
+        """Committed epochs, published results, the end."""
+        return self._recording.history()
+
+    @property
+    def status(self) -> str:
+        """completed, failed, stopped; `running` while a process writes it, else `interrupted`."""
+        return status_of(self._recording)
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow as it was, rebuilt from the recording. Runs no operator code."""
+        return read_workflow(self._recording)
+
+    @property
+    def progress(self) -> Progress:
+        """Counters as of the last committed epoch."""
+        return past_progress(self._recording)
+
+    def result(self, sink: str = "S") -> pa.Table:
+        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
+        return read_result(self._recording, self.history, read_graph(self._recording), sink)
+
+    def rejected(self, source: str) -> pa.Table:
+        """Rows of a source that did not parse: file, line, text."""
+        from samovar.runtime.rejected import read_rejected
+
+        return read_rejected(self._recording, source)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes by kind."""
+        return self._recording.sizes()
+
+    def resume(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        flow: Workflow | None = None,
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        watch: bool | None = None,
+    ) -> Run:
+        """Go on after the last committed epoch. Inputs must be as they were."""
+        recording = Recording.open(self._recording.path, write=True)
+        try:
+            history = recording.history()
+            if history.started is None:
+                raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+            sources = read_sources(recording)
+            for source in sources.values():
+                check_unchanged(source)
+            if flow is not None:
+                graph = _live(flow.graph())
+                pickled = {n: code.by_value(live) for n, live in graph.live.items() if is_code(graph.ops[n])}
+            else:
+                graph, pickled = read_code(recording, read_graph(recording))
+            session = spark if spark is not None else spark_session(master=master, conf=conf)
+            analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
+            settings = dict(history.started.options)
+            plan = make_plan(
+                session,
+                analysis,
+                {n: s.size for n, s in sources.items()},
+                buckets=int(settings["buckets"]),
+                settings={**settings, "parallelism": max(2, _cores(session))},
+            )
+            assert recording.log is not None
+            fact = RunResumed(at=time.time(), epoch=len(history.epochs))
+            if history.ended is None or history.ended.status != "completed":
+                recording.log.append(fact)
+                history.add(fact)
+            context = RunContext(session, plan, sources, recording, history, pickled, recording.run_id)
+        except BaseException:
+            recording.close()
+            raise
+        made = Run(recording)
+        made._begin(context, settings.get("epoch_bytes"), watch)
+        return made
+
+
+def open_recording(path: str | os.PathLike[str]) -> Past:
+    """Open a recording to look at it, or to resume it."""
+    return Past(path)
+
+
+def schema(flow: Workflow, name: str) -> Any:
+    """The schema of an operator's output: asks Spark, runs no job beyond what finding a file's schema needs."""
+    session = SparkSession.getActiveSession() or spark_session()
+    whole = Graph("", flow._ops)
+    wanted = {name, *(op.name for op in whole.upstream(name))}
+    graph = _live(Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live))
+    with tempfile.TemporaryDirectory(prefix="samovar-") as folder:
+        structs = {
+            op.name: list_source(session, op, i, live=graph.live.get(op.name), keep_in=Path(folder)).struct
+            for i, op in enumerate(graph.sources)
+        }
+        return analyse(session, graph, structs).schemas[name]
+
+
+# --- helpers ------------------------------------------------------------------------------------------------------------
+
+
+def _live(graph: Graph) -> Graph:
+    """The graph with Python operators given as text made live."""
+    from samovar.graph.code import function_from_code, operator_from_code
+
+    live = dict(graph.live)
+    for name, op in graph.ops.items():
+        if isinstance(op, ops.Python) and name not in live:
+            live[name] = operator_from_code(op)
+        elif isinstance(op, ops.Batches) and name not in live:
+            live[name] = function_from_code(op)
+    return Graph(graph.name, graph.ops, live)
+
+
+def _list_sources(
+    session: SparkSession, graph: Graph, recording: Recording, note: Callable[[str], None]
+) -> dict[str, Source]:
+    folder = recording.path / "inputs"
+    return {
+        op.name: list_source(session, op, i, live=graph.live.get(op.name), keep_in=folder, note=note)
+        for i, op in enumerate(graph.sources)
+    }
+
+
+def _cores(session: SparkSession) -> int:
+    context = getattr(session, "sparkContext", None)
+    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2
+
+
+def read_result(recording: Recording, history: History, graph: Graph, sink: str) -> pa.Table:
+    """A sink's rows over the committed epochs, in epoch order."""
+    names = [o.name for o in graph.sinks]
+    if sink not in names:
+        raise UnknownName(sink, names, what="a sink")
+    op = graph.ops[sink]
+    if isinstance(op, ops.Write):
+        raise RunError(
+            f"'{sink}' writes {op.format} files to {op.path}: read them there.", operator=sink, hint="Use .sink(name) to keep rows in the recording."
+        )
+    files = [f for p in recording.parts("results", sink, history.epochs) for f in sorted(p.glob("*.parquet"))]
+    if not files:
+        return pa.table({})
+    tables = [pq.read_table(f) for f in files]
+    filled = [t for t in tables if t.num_rows] or tables[:1]
+    return pa.concat_tables(filled)
+
+
+def status_of(recording: Recording) -> str:
+    """The status of a recording, from its log and its lock."""
+    import fcntl
+
+    ended = recording.history().ended
+    try:
+        with (recording.path / "LOCK").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return "running"
+    return ended.status if ended is not None else "interrupted"
+
+
+def progress_of(run: Run) -> Progress:
+    """A run's progress from its committed epochs."""
+    context = run._context
+    if context is None:
+        return Progress(run.id, "", run.status, 0, 0.0, time.time() - run._started, note=run._message)
+    seconds = run._seconds if run._seconds is not None else time.time() - run._started
+    made = _progress(context.recording, context.history, context.plan.graph.ops.values(), run.status, seconds)
+    fraction = 1.0 if run.status == "completed" else _fraction(context)
+    return replace(made, fraction=fraction, note=run._message)
+
+
+def past_progress(recording: Recording) -> Progress:
+    """A recording's progress from its log."""
+    history = recording.history()
+    operators = read_graph(recording).ops.values()
+    at = [f.at for f in recording.facts()]
+    status = status_of(recording)
+    seconds = at[-1] - at[0] if at else 0.0
+    made = _progress(recording, history, operators, "running" if status == "interrupted" else status, seconds)  # type: ignore[arg-type]
+    return replace(made, fraction=1.0 if status == "completed" else 0.0)
+
+
+def _progress(
+    recording: Recording, history: History, operators: Iterable[Op], status: Status, seconds: float
+) -> Progress:
+    totals = history.totals()
+    last = history.epochs[-1] if history.epochs else None
+    entries: dict[str, dict[int, int]] = {}
+    state_bytes: dict[str, int] = {}
+    for epoch in history.epochs:
+        for name, files in epoch.state.items():
+            for f in files:
+                entries.setdefault(name, {})[f.bucket] = f.entries
+                state_bytes[name] = f.size if f.full else state_bytes.get(name, 0) + f.size
+    made = []
+    for op in operators:
+        counted = totals.get(op.name)
+        recent = last.counters.get(op.name) if last is not None else None
+        rate = 0.0
+        if last is not None and recent is not None and last.seconds > 0:
+            rate = (sum(recent.taken) or recent.given) / last.seconds
+        made.append(
+            OperatorProgress(
+                op.name,
+                op.kind,
+                sum(counted.taken) if counted else 0,
+                counted.given if counted else 0,
+                rate,
+                sum(entries.get(op.name, {}).values()),
+                state_bytes.get(op.name, 0),
+            )
+        )
+    workflow = history.started.workflow if history.started else ""
+    return Progress(
+        recording.run_id, workflow, status, len(history.epochs), 0.0, seconds, tuple(made), history.rejected()
+    )
+
+
+def _fraction(context: RunContext) -> float:
+    total = done = 0
+    for level in range(context.plan.placement.levels):
+        for stream in streams_of(context, level):
+            if stream.name in context.sources:
+                total += sum(stream.sizes)
+                done += sum(stream.sizes[: stream.taken])
+    return done / total if total else 0.0
+

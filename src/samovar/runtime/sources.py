@@ -1,0 +1,321 @@
+"""Sources as lists of units: what can be read apart from the rest, in canonical order.
+
+A unit is a file, or a chunk of a large file (see chunks.py). An epoch reads a range of units with Spark's own reader.
+Each row's position is (source, unit and row): Parquet gives row numbers for free; other formats give the block a row
+was read from, ordered within it by the order of reading.
+
+What cannot be read again (a catalog table, a live DataFrame, rows in the workflow, a format without files) is written
+to the recording as Parquet when the run starts and read from there.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlparse
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.compile.native import positioned
+from samovar.errors import SourceChanged, SourceError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.ids import HIDDEN, position_columns
+from samovar.runtime.chunks import chunked
+
+__all__ = ["CORRUPT", "Source", "Unit", "check_unchanged", "list_source", "read_units", "source_width"]
+
+CORRUPT = f"{HIDDEN}corrupt"
+ROW_BITS = 40
+
+
+class Unit(msgspec.Struct, frozen=True, array_like=True):
+    """Something that can be read apart: a file, or a chunk cut from `origin` starting at its row or line `start`."""
+
+    path: str
+    size: int
+    mtime: float
+    rows: int | None = None
+    origin: str | None = None
+    start: int = 0
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A source as it was when the run started. `files` are the originals, to tell whether they changed."""
+
+    name: str
+    number: int
+    format: str
+    schema: str
+    """The schema as Spark's JSON."""
+    options: dict[str, str] = {}
+    base: str | None = None
+    units: tuple[Unit, ...] = ()
+    files: tuple[Unit, ...] = ()
+    kept: bool = False
+    """Whether its rows were copied into the recording."""
+
+    @property
+    def size(self) -> int:
+        return sum(u.size for u in self.units)
+
+    @property
+    def struct(self) -> StructType:
+        return StructType.fromJson(msgspec.json.decode(self.schema))
+
+    @property
+    def parses(self) -> bool:
+        """Whether rows can fail to parse."""
+        return self.format in ("csv", "json") and self.options.get("mode", "permissive").lower() != "failfast"
+
+
+def source_width(op: Op) -> int:
+    """Parts of a source's positions."""
+    return 3 if isinstance(op, ops.Read) and op.format in ("csv", "json", "text", "orc") else 2
+
+
+def list_source(
+    spark: SparkSession,
+    op: Op,
+    number: int,
+    *,
+    live: Any = None,
+    keep_in: Path,
+    note: Callable[[str], None] = lambda _: None,
+) -> Source:
+    """Find the units of a source. Raises SourceError when nothing is there to read."""
+    if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
+        return _list_files(spark, op, number, note)
+    return _keep(spark, op, number, live, keep_in)
+
+
+def read_units(
+    spark: SparkSession, source: Source, units: Sequence[Unit], first: int, *, positions: bool, corrupt: bool = False
+) -> DataFrame:
+    """The rows of some units; `first` is the number of the first of them. `corrupt` adds the raw text of bad rows."""
+    schema = source.struct
+    reader = spark.read.format(source.format).options(**source.options)
+    if source.base:
+        reader = reader.option("basePath", source.base)
+    if corrupt:
+        schema = StructType([*schema.fields]).add(CORRUPT, "string", True)
+        reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option("mode", "PERMISSIVE")
+        if source.format == "csv":
+            reader = reader.option("columnPruning", "false")
+    if source.format != "text":
+        reader = reader.schema(schema)
+    df = reader.load([u.path for u in units])
+    if not positions:
+        return df
+    numbered = {u.path: first + i for i, u in enumerate(units)}
+    ordinal = _ordinal(numbered)
+    if source.format == "parquet":
+        parts = [ordinal, F.col("_metadata.row_index")]
+        place = parts[0] * F.lit(1 << ROW_BITS) + parts[1]
+        return positioned(df, position_columns(2), [F.lit(source.number), place])
+    place = ordinal * F.lit(1 << ROW_BITS) + F.col("_metadata.file_block_start")
+    names = position_columns(3)
+    return positioned(df, names, [F.lit(source.number), place, F.monotonically_increasing_id()])
+
+
+def check_unchanged(source: Source) -> None:
+    """Raise SourceChanged when an input file is not what it was."""
+    for file in source.files:
+        if urlparse(file.path).scheme not in ("", "file"):
+            continue
+        try:
+            found = os.stat(_local(file.path))
+        except OSError:
+            raise SourceChanged(
+                f"The input file {file.path} of source '{source.name}' is gone.",
+                operator=source.name,
+                hint="Put it back to go on with this run, or start a new run.",
+            ) from None
+        if found.st_size != file.size or abs(found.st_mtime - file.mtime) > 1e-6:
+            raise SourceChanged(
+                f"The input file {file.path} of source '{source.name}' has changed since the run read it.",
+                operator=source.name,
+                hint="Restore it to go on with this run, or start a new run.",
+            )
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
+    if not op.path:
+        raise SourceError("Expected a path to read, got none.", operator=op.name)
+    files: list[Unit] = []
+    for path in op.path:
+        files += _files_at(spark, op, path)
+    options = {k: v for k, v in op.options.items()}
+    try:
+        reader = spark.read.format(op.format).options(**options)
+        if op.schema is not None and op.format != "text":
+            reader = reader.schema(op.schema)
+        roots = [_spark_path(p) for p in op.path]
+        schema = reader.load(roots).schema
+    except PySparkException as error:
+        first = str(error).strip().splitlines()[0]
+        raise SourceError(
+            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first[:500]}",
+            operator=op.name,
+            hint="Check the format, or give a schema.",
+        ) from None
+    base = None
+    if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
+        base = _spark_path(op.path[0])
+    if op.format == "parquet":
+        files = _with_rows(files)
+    units = tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+    return Source(
+        name=op.name,
+        number=number,
+        format=op.format,
+        schema=schema.json(),
+        options=options,
+        base=base,
+        units=units,
+        files=tuple(files),
+    )
+
+
+def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
+    scheme = urlparse(path).scheme
+    if scheme not in ("", "file") and len(scheme) > 1:
+        return _remote_files(spark, op, path)
+    local = _local(path)
+    found: list[str] = []
+    if os.path.isdir(local):
+        for folder, folders, names in os.walk(local):
+            folders[:] = sorted(f for f in folders if not f.startswith(("_", ".")))
+            found += [os.path.join(folder, n) for n in names if not n.startswith(("_", "."))]
+    elif os.path.isfile(local):
+        found = [local]
+    else:
+        found = [p for p in glob.glob(local) if os.path.isfile(p)]
+        for folder in (p for p in glob.glob(local) if os.path.isdir(p)):
+            for root, folders, names in os.walk(folder):
+                folders[:] = [f for f in folders if not f.startswith(("_", "."))]
+                found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
+        if not found:
+            parent = os.path.dirname(local) or "."
+            near = nearest(os.path.basename(local.rstrip("/")), os.listdir(parent)) if os.path.isdir(parent) else None
+            raise SourceError(
+                f"Expected something to read at {path}, found nothing.",
+                operator=op.name,
+                hint=f"Did you mean {os.path.join(os.path.dirname(path), near)}?" if near else "Check the path.",
+            )
+    found = [p for p in found if os.path.getsize(p) > 0]
+    if not found:
+        raise SourceError(
+            f"Expected {op.format} files in {path}, found an empty folder.",
+            operator=op.name,
+            hint="Check the path; files starting with '_' or '.' and empty files do not count.",
+        )
+    made = []
+    for p in sorted(os.path.abspath(p) for p in found):
+        stat = os.stat(p)
+        made.append(Unit(p, stat.st_size, stat.st_mtime))
+    return made
+
+
+def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
+    try:
+        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
+    except PySparkException as error:
+        raise SourceError(f"Cannot list {path}: {str(error).splitlines()[0][:300]}", operator=op.name) from None
+    made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
+    if not made:
+        raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)
+    return made
+
+
+def _with_rows(files: list[Unit]) -> list[Unit]:
+    def rows(unit: Unit) -> Unit:
+        if urlparse(unit.path).scheme not in ("", "file"):
+            return unit
+        try:
+            return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
+        except Exception as error:
+            raise SourceError(
+                f"{unit.path} is not a Parquet file that can be read: {str(error).splitlines()[0][:200]}",
+                hint="Remove it from the folder, or repair it.",
+            ) from None
+
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(rows, files))
+
+
+def _ordinal(numbered: dict[str, int]) -> Any:
+    if len(numbered) == 1:
+        return F.lit(next(iter(numbered.values()))).cast("bigint")
+    pairs: list[Any] = []
+    for path, n in numbered.items():
+        uri = path if urlparse(path).scheme else "file://" + quote(path, safe="/:=,+$@!*'()~;&")
+        for key in {uri, "file://" + path, unquote(uri)}:
+            pairs += [F.lit(key), F.lit(n)]
+    lookup = F.create_map(*pairs)
+    found = F.element_at(lookup, F.col("_metadata.file_path"))
+    unknown = F.raise_error(F.concat(F.lit("unknown file "), F.col("_metadata.file_path")))
+    return F.coalesce(found, unknown.cast("int")).cast("bigint")
+
+
+def _local(path: str) -> str:
+    return unquote(urlparse(path).path) if path.startswith("file:") else os.path.expanduser(path)
+
+
+def _spark_path(path: str) -> str:
+    scheme = urlparse(path).scheme
+    return path if scheme and len(scheme) > 1 else os.path.abspath(os.path.expanduser(path))
+
+
+# --- what cannot be read again ------------------------------------------------------------------------------------------
+
+
+def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) -> Source:
+    df = _frame_of(spark, op, live)
+    folder = keep_in / op.name
+    try:
+        df.write.mode("overwrite").parquet(str(folder))
+    except PySparkException as error:
+        raise SourceError(
+            f"The rows of source '{op.name}' could not be read: {str(error).strip().splitlines()[0][:400]}",
+            operator=op.name,
+        ) from None
+    files = sorted(p for p in folder.iterdir() if p.suffix == ".parquet")
+    units = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files])
+    return Source(
+        name=op.name, number=number, format="parquet", schema=df.schema.json(), units=tuple(units), kept=True
+    )
+
+
+def _frame_of(spark: SparkSession, op: Op, live: Any) -> DataFrame:
+    try:
+        match op:
+            case ops.Values():
+                return spark.createDataFrame([tuple(r) for r in op.rows], op.schema)
+            case ops.Table():
+                return spark.read.table(op.table)
+            case ops.FrameSource():
+                if live is None:
+                    raise SourceError("The live DataFrame is gone.", operator=op.name)
+                df: DataFrame = live
+                return df
+            case ops.Read():
+                reader = spark.read.format(op.format).options(**op.options)
+                reader = reader.schema(op.schema) if op.schema else reader
+                return reader.load(list(op.path)) if op.path else reader.load()
+    except PySparkException as error:
+        raise SourceError(str(error).strip().splitlines()[0][:500], operator=op.name) from None
+    raise AssertionError(op.kind)

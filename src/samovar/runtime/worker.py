@@ -1,0 +1,473 @@
+"""What runs inside Spark's Python workers: a chain of Python operators over one epoch's rows.
+
+A worker gets rows sorted by bucket and position, brings each operator's state to the version the epoch starts from,
+processes tuple by tuple, and writes what changed as a state file. The state of a bucket is kept in the worker between
+epochs under its version; a worker that holds an older version catches up by the state files since. Nothing here
+depends on which worker gets which bucket.
+
+An exception in user code is written to a file and ends the task early without failing it: the driver finds the file,
+does not commit the epoch, and reports operator, tuple and traceback without Spark's stack or Spark's retries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from samovar.graph.operator import Operator, is_batch_form
+from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
+from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
+
+__all__ = ["Failure", "Stage", "Task", "Version", "batches_function", "chain_function"]
+
+END = 1 << 62
+FLUSH = 4096
+"""Output rows are sent on when this many have gathered."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A state to start from: files to apply in order, from the first full one; `tokens` name the state after each."""
+
+    files: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of a chain as a worker needs it."""
+
+    name: str
+    code: bytes
+    """The operator instance, pickled by value."""
+    schema: pa.Schema
+    folder: str
+    """Where this attempt's state files go; empty for a stateless operator."""
+    versions: Mapping[int, Version]
+    ports: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chain of operators in one epoch."""
+
+    run: str
+    epoch: int
+    token: str
+    """Names the state after this epoch: the attempt."""
+    stages: tuple[Stage, ...]
+    positions: int
+    """Parts of the position of the chain's output; 0: none is wanted."""
+    stateful: bool
+    errors: str
+    """Folder for failures."""
+    arrival: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception in user code, as the driver shows it."""
+
+    operator: str
+    row: dict[str, Any] | None
+    error: str
+    traceback: str
+    mismatch: bool = False
+
+
+class _UserError(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.error)
+        self.failure = failure
+
+
+@dataclass
+class _Loaded:
+    token: str
+    instance: Operator
+    capture: StateCapture
+    full_bytes: int = 0
+    delta_bytes: int = 0
+
+
+_cache: dict[tuple[str, str, int], _Loaded] = {}
+_pristine: dict[bytes, bytes] = {}
+
+
+def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        chain = _Chain(task)
+        try:
+            yield from chain.run(_in_arrival_order(task, batches) if task.arrival else batches)
+        except _UserError as error:
+            _report(task, error.failure)
+            for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
+                pass
+
+    return run
+
+
+def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        function = pickle.loads(task.stages[0].code)
+        try:
+            yield from function(batches)
+        except Exception as error:
+            _report(task, _failure(task.stages[0].name, None, error))
+            for _ in batches:
+                pass
+
+    return run
+
+
+def _report(task: Task, failure: Failure) -> None:
+    folder = Path(task.errors)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        body = pickle.dumps(failure)
+    except Exception:
+        shown = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
+        body = pickle.dumps(Failure(failure.operator, shown, failure.error, failure.traceback, failure.mismatch))
+    temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
+    temporary.write_bytes(body)
+    temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
+
+
+class _Chain:
+    """A chain of operators at work on one task's rows."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.loaded: list[_Loaded] = []
+        self.taken: list[list[int]] = []
+        self.given: list[int] = []
+        self.bucket: int | None = None
+        self.started = 0.0
+        self.pickers = [itemgetter(*s.schema.names) if len(s.schema.names) > 1 else None for s in task.stages]
+        self.rows: list[tuple[Any, ...]] = []
+        self.positions: list[tuple[int, ...]] = []
+        self.parents: list[dict[str, Any] | None] = []
+        self.row: dict[str, Any] | None = None
+
+    # --- rows in ----------------------------------------------------------------------------------------------------
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            names = batch.schema.names
+            shown = [i for i, n in enumerate(names) if not n.startswith(HIDDEN)]
+            where = [i for i, n in enumerate(names) if n.startswith(f"{HIDDEN}p") and n != PORT]
+            at = [batch.column(i).to_pylist() for i in where] if self.task.positions else []
+            buckets = batch.column(names.index(BUCKET)).to_pylist() if BUCKET in names else None
+            controls = batch.column(names.index(CONTROL)).to_pylist() if CONTROL in names else None
+            ports = batch.column(names.index(PORT)).to_pylist() if PORT in names else None
+            for start, stop in _runs(buckets, batch.num_rows):
+                self._enter(buckets[start] if buckets is not None else 0)
+                if ports is None and is_batch_form(type(self.loaded[0].instance)):
+                    yield from self._feed_batch(batch.select([names[i] for i in shown]), controls, at, start, stop)
+                    continue
+                if ports is not None:
+                    values = [batch.column(names.index(f"__sv_v{p}")).to_pylist() for p in range(self._ports())]
+                else:
+                    part = batch.slice(start, stop - start).select([names[i] for i in shown])
+                    values = [part.to_pylist()]
+                for i in range(start, stop):
+                    if controls is not None and controls[i]:
+                        yield from self._finish_all()
+                        continue
+                    port = ports[i] if ports is not None else 0
+                    row = values[port][i] if ports is not None else values[0][i - start]
+                    self._feed(0, row, port, tuple(c[i] for c in at))
+                    if len(self.rows) >= FLUSH:
+                        yield self._flush()
+        self._leave()
+        if self.rows:
+            yield self._flush()
+
+    def _ports(self) -> int:
+        return self.task.stages[0].ports
+
+    # --- one tuple --------------------------------------------------------------------------------------------------
+
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        if stage == 0:
+            self.row = row
+        self.taken[stage][port] += 1
+        try:
+            out = self.loaded[stage].instance.process(row, port)
+            if out is not None:
+                child = 0
+                for made in out:
+                    if made is None:
+                        continue
+                    self._emit(stage, made, (*at, child) if at else at)
+                    child += 1
+        except _UserError:
+            raise
+        except Exception as error:
+            raise _UserError(_failure(self.task.stages[stage].name, row, error)) from None
+
+    def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
+        self.given[stage] += 1
+        picked = self._pick(stage, row)
+        if stage + 1 < len(self.task.stages):
+            names = self.task.stages[stage].schema.names
+            self._feed(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
+            return
+        self.rows.append(picked)
+        self.parents.append(self.row)
+        if self.task.positions:
+            self.positions.append(at)
+
+    def _pick(self, stage: int, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        names = self.task.stages[stage].schema.names
+        picker = self.pickers[stage]
+        try:
+            return picker(row) if picker is not None else (row[names[0]],)
+        except (KeyError, TypeError, IndexError):
+            got = f"a row with {', '.join(map(str, row))}" if isinstance(row, Mapping) else f"{type(row).__name__} {row!r}"
+            lacking = [n for n in names if not isinstance(row, Mapping) or n not in row]
+            raise _UserError(
+                Failure(
+                    self.task.stages[stage].name,
+                    self.row,
+                    f"an output row that does not fit: expected {', '.join(names)}, got {got[:300]} "
+                    f"(missing: {', '.join(lacking)})",
+                    "",
+                    mismatch=True,
+                )
+            ) from None
+
+    def _finish_all(self) -> Iterator[pa.RecordBatch]:
+        """The end of all ports, operator by operator down the chain."""
+        for stage, loaded in enumerate(self.loaded):
+            spec = self.task.stages[stage]
+            self.row = None
+            for port in range(spec.ports):
+                try:
+                    out = loaded.instance.finish(port)
+                    for child, made in enumerate(m for m in (out or ()) if m is not None):
+                        if isinstance(made, pa.RecordBatch):
+                            for row in made.to_pylist():
+                                self._emit(stage, row, self._end_position(stage, port, child))
+                        else:
+                            self._emit(stage, made, self._end_position(stage, port, child))
+                        if len(self.rows) >= FLUSH:
+                            yield self._flush()
+                except _UserError:
+                    raise
+                except Exception as error:
+                    raise _UserError(_failure(spec.name, None, error)) from None
+
+    def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
+        width = self.task.positions - (len(self.task.stages) - 1 - stage)
+        if self.task.positions <= 0:
+            return ()
+        order = (END, port, self.bucket or 0, child)
+        return (order + (0,) * width)[: width - 1] + (child,) if width < 4 else order + (0,) * (width - 4)
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def _feed_batch(
+        self, batch: pa.RecordBatch, controls: list[int] | None, at: list[list[int]], start: int, stop: int
+    ) -> Iterator[pa.RecordBatch]:
+        end = controls is not None and bool(controls[stop - 1])
+        data = batch.slice(start, stop - start - int(end))
+        spec = self.task.stages[0]
+        if data.num_rows:
+            self.taken[0][0] += data.num_rows
+            base = tuple(c[start] for c in at)
+            child = 0
+            try:
+                for made in self.loaded[0].instance.process_batch(data, 0) or ():  # type: ignore[attr-defined]
+                    if made is None:
+                        continue
+                    if not isinstance(made, pa.RecordBatch):
+                        raise TypeError(f"process_batch yields Arrow record batches, got {type(made).__name__}")
+                    self.given[0] += made.num_rows
+                    yield _fit(made, spec, base, child, self.task.positions)
+                    child += made.num_rows
+            except Exception as error:
+                raise _UserError(_failure(spec.name, {"batch of": data.num_rows, "rows": "..."}, error)) from None
+        if end:
+            yield from self._finish_all()
+
+    # --- rows out ---------------------------------------------------------------------------------------------------
+
+    def _flush(self) -> pa.RecordBatch:
+        spec = self.task.stages[-1]
+        columns = list(zip(*self.rows, strict=True))
+        arrays = []
+        for values, field in zip(columns, spec.schema, strict=True):
+            try:
+                arrays.append(pa.array(values, type=field.type, from_pandas=False))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
+                raise _UserError(self._misfit(values, field, error)) from None
+        fields = list(spec.schema)
+        for i in range(self.task.positions):
+            arrays.append(pa.array([p[i] if i < len(p) else -1 for p in self.positions], type=pa.int64()))
+            fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
+        self.rows, self.positions, self.parents = [], [], []
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _misfit(self, values: Sequence[Any], field: pa.Field, error: Exception) -> Failure:
+        for i, value in enumerate(values):
+            try:
+                pa.array([value], type=field.type)
+            except Exception:
+                message = (
+                    f"an output row that does not fit: expected {field.type} in '{field.name}', "
+                    f"got {type(value).__name__} {value!r:.200}"
+                )
+                return Failure(self.task.stages[-1].name, self.parents[i], message, "", mismatch=True)
+        return Failure(self.task.stages[-1].name, None, f"output of '{field.name}': {error}", "", mismatch=True)
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def _enter(self, bucket: int) -> None:
+        if self.bucket == bucket:
+            return
+        self._leave()
+        self.bucket = bucket
+        self.started = time.perf_counter()
+        self.loaded = [_load(self.task, stage, bucket) for stage in self.task.stages]
+        self.taken = [[0] * s.ports for s in self.task.stages]
+        self.given = [0] * len(self.task.stages)
+
+    def _leave(self) -> None:
+        if self.bucket is None:
+            return
+        if self.task.stateful:
+            for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
+                _save(self.task, stage, self.bucket, loaded, tuple(self.taken[i]), self.given[i], self.started)
+        self.bucket = None
+
+
+def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
+    version = stage.versions.get(bucket, Version())
+    key = (task.run, stage.name, bucket)
+    held = _cache.pop(key, None)
+    if held is not None and held.token in version.tokens:
+        behind = version.files[version.tokens.index(held.token) :]
+        if behind:
+            restore(held.instance, (read_state(Path(f))[1] for f in behind))
+            held.capture.settle()
+        return held
+    instance: Operator = pickle.loads(stage.code)
+    capture = StateCapture(stage.name, instance)
+    loaded = _Loaded(version.tokens[-1], instance, capture)
+    if version.files:
+        restore(instance, (read_state(Path(f))[1] for f in version.files))
+        capture.settle()
+    return loaded
+
+
+def _save(
+    task: Task, stage: Stage, bucket: int, loaded: _Loaded, taken: tuple[int, ...], given: int, started: float
+) -> None:
+    header = Header(
+        operator=stage.name,
+        bucket=bucket,
+        epoch=task.epoch,
+        taken=taken,
+        given=given,
+        entries=loaded.capture.entries(),
+        seconds=time.perf_counter() - started,
+    )
+    folder = Path(stage.folder)
+    first = not stage.versions.get(bucket, Version()).files
+    try:
+        loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, loaded.capture.changes())
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
+    if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
+        whole = Header(operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries)
+        loaded.full_bytes = write_state(folder / f"{bucket:04d}.full", whole, loaded.capture.whole())
+        loaded.delta_bytes = 0
+    loaded.token = task.token
+    _cache[task.run, stage.name, bucket] = loaded
+
+
+def _runs(buckets: list[int] | None, rows: int) -> Iterator[tuple[int, int]]:
+    """Stretches of equal bucket."""
+    if buckets is None:
+        if rows:
+            yield 0, rows
+        return
+    start = 0
+    for i in range(1, rows + 1):
+        if i == rows or buckets[i] != buckets[start]:
+            yield start, i
+            start = i
+
+
+def _fit(batch: pa.RecordBatch, stage: Stage, base: tuple[int, ...], child: int, positions: int) -> pa.RecordBatch:
+    columns = []
+    for field in stage.schema:
+        if field.name not in batch.schema.names:
+            raise ValueError(f"expected columns {', '.join(stage.schema.names)}, got {', '.join(batch.schema.names)}")
+        columns.append(batch.column(batch.schema.names.index(field.name)).cast(field.type))
+    fields = list(stage.schema)
+    for i in range(positions):
+        value = pa.array([base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64())
+        columns.append(value)
+        fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Log the order in which rows arrived; a task that runs again in the same attempt takes them in the logged order."""
+    log = Path(task.stages[0].folder) / f"arrival-{_partition()}.arrow"
+    if log.exists():
+        table = pa.Table.from_batches(list(batches))
+        with pa.OSFile(str(log)) as file:
+            logged = pa.ipc.open_file(file).read_all()
+        wanted = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}
+        names = logged.schema.names
+        keys = zip(*(table.column(n).to_pylist() for n in names), strict=True)
+        places = [wanted[k] for k in keys]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        yield from table.take(order).to_batches()
+        return
+    seen: list[pa.RecordBatch] = []
+    last: pa.Schema | None = None
+    for batch in batches:
+        names = [n for n in batch.schema.names if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")]
+        seen.append(batch.select(names))
+        last = seen[-1].schema
+        yield batch
+    if last is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        temporary = log.with_name(f".{log.name}.{os.getpid()}")
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, last) as writer:
+            for part in seen:
+                writer.write_batch(part)
+        temporary.replace(log)
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def _failure(operator: str, row: dict[str, Any] | None, error: Exception) -> Failure:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.endswith(("samovar/runtime/worker.py",))]
+    text = "".join(traceback.format_list(own)) + "".join(traceback.format_exception_only(error))
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    return Failure(operator, row, summary, "Traceback (most recent call last):\n" + text)
