@@ -79,7 +79,7 @@ class SamovarError(Exception):
         self.operator = operator
 
     def __str__(self) -> str:
-        where = f"Operator '{self.operator}': " if self.operator and self.operator not in self.message else ""
+        where = f"Operator '{self.operator}': " if self.operator and f"'{self.operator}'" not in self.message else ""
         hint = f"\nHint: {self.hint}" if self.hint else ""
         return f"{where}{self.message}{hint}"
 

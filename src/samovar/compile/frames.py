@@ -247,12 +247,13 @@ class Frames:
             return made
         if op.how in ("semi", "anti"):
             behind = []
-        parts = [F.col(c) for c in ahead] + [F.coalesce(F.col(c), F.lit(-1)) for c in behind]
-        parts += [F.lit(-1)] * (wanted - len(parts))
-        final = position_columns(wanted, "t")
-        shown = made.select("*", *(c.cast("bigint").alias(n) for n, c in zip(final, parts, strict=False)))
-        shown = shown.drop(*ahead, *behind)
-        return shown.withColumnsRenamed(dict(zip(final, position_columns(wanted), strict=True)))
+        if not wanted:
+            return made.drop(*ahead, *behind)
+        # the build side's parts under position names of their own, so that `positioned` drops them as well
+        late = position_columns(len(ahead) + len(behind))[len(ahead) :]
+        made = made.withColumnsRenamed(dict(zip(behind, late, strict=True)))
+        parts = [F.col(c) for c in ahead] + [F.coalesce(F.col(c), F.lit(-1)) for c in late]
+        return positioned(made, position_columns(wanted), [*parts, *([F.lit(-1)] * (wanted - len(parts)))])
 
     def _limit(self, op: ops.Limit, df: DataFrame) -> DataFrame:
         taken, given = self.inputs.passed(op.name)

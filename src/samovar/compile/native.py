@@ -75,9 +75,13 @@ def sort_column(text: str) -> Column:
 
 
 def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
-    """The frame with these position columns instead of the ones it has."""
-    kept = df.drop(*hidden(df)) if hidden(df) else df
-    return kept.select("*", *(c.cast("bigint").alias(n) for n, c in zip(names, columns, strict=True)))
+    """The frame with these position columns instead of the ones it has, which `columns` may refer to."""
+    own = hidden(df)
+    if not own:
+        return df.select("*", *(c.cast("bigint").alias(n) for n, c in zip(names, columns, strict=True)))
+    waiting = [f"{n}_" for n in names]
+    made = df.select("*", *(c.cast("bigint").alias(n) for n, c in zip(waiting, columns, strict=True)))
+    return made.drop(*own).withColumnsRenamed(dict(zip(waiting, names, strict=True)))
 
 
 def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:

@@ -262,8 +262,10 @@ def _ordinal(numbered: dict[str, int]) -> Any:
         return F.lit(next(iter(numbered.values()))).cast("bigint")
     pairs: list[Any] = []
     for path, n in numbered.items():
-        uri = path if urlparse(path).scheme else "file://" + quote(path, safe="/:=,+$@!*'()~;&")
-        for key in {uri, "file://" + path, unquote(uri)}:
+        # Spark prints local files as file:/a or file:///a, with odd characters escaped
+        encoded = quote(path, safe="/:=,+$@!*'()~;&")
+        local = {f"file:{p}" for p in (path, encoded)} | {f"file://{p}" for p in (path, encoded)}
+        for key in {path} if urlparse(path).scheme else local:
             pairs += [F.lit(key), F.lit(n)]
     lookup = F.create_map(*pairs)
     found = F.element_at(lookup, F.col("_metadata.file_path"))
