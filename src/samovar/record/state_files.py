@@ -143,7 +143,9 @@ def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
             else:
                 target = getattr(instance, name)
                 if len(target) != base:
-                    raise RecordingCorrupt(f"List '{name}' has {len(target)} items where its delta expects {base}.")
+                    raise RecordingCorrupt(
+                        f"List '{name}' has {len(target)} items where its delta expects {base}."
+                    )
                 list.extend(target, items)
         for name, pickled in change["values"].items():
             instance.__dict__[name] = pickle.loads(pickled)

@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shutil
+import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,7 +29,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingNotFound, StorageProblem
-from samovar.record.log import AnyFact, Counters, EpochCommitted, Log, ResultPublished, RunEnded, RunStarted, read_log
+from samovar.record.log import (
+    AnyFact,
+    Counters,
+    EpochCommitted,
+    Log,
+    ResultPublished,
+    RunEnded,
+    RunStarted,
+    read_log,
+)
 
 __all__ = ["History", "Recording", "find_recordings"]
 
@@ -76,7 +86,13 @@ class History:
 
     def taken(self, level: int, source: str) -> int:
         """How many units of a source the epochs of a level have taken."""
-        return max((e.units[source][1] for e in self.epochs if e.level == level and source in e.units), default=0)
+        return max(
+            (e.units[source][1] for e in self.epochs if e.level == level and source in e.units), default=0
+        )
+
+    def epochs_on(self, level: int) -> list[EpochCommitted]:
+        """The committed epochs that worked on a level."""
+        return [e for e in self.epochs if e.level <= level < e.level + e.levels]
 
     def rejected(self) -> dict[str, int]:
         """Rows that did not parse, per source."""
@@ -93,7 +109,8 @@ def add_counters(a: Counters | None, b: Counters) -> Counters:
         return b
     ports = max(len(a.taken), len(b.taken))
     taken = tuple(
-        (a.taken[i] if i < len(a.taken) else 0) + (b.taken[i] if i < len(b.taken) else 0) for i in range(ports)
+        (a.taken[i] if i < len(a.taken) else 0) + (b.taken[i] if i < len(b.taken) else 0)
+        for i in range(ports)
     )
     return Counters(taken, a.given + b.given)
 
@@ -115,7 +132,9 @@ class Recording:
             path.mkdir(parents=True, exist_ok=False)
             (path / "epochs").mkdir()
         except FileExistsError:
-            raise StorageProblem(f"{path} exists already.", hint="Choose another folder with record=.") from None
+            raise StorageProblem(
+                f"{path} exists already.", hint="Choose another folder with record=."
+            ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
         made = cls(path, lock=_lock(path))
@@ -147,6 +166,17 @@ class Recording:
         if self._lock:
             self._lock.close()
             self._lock = None
+
+    def is_written(self) -> bool:
+        """Whether some process holds the lock now."""
+        try:
+            with (self.path / "LOCK").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def _sweep(self) -> None:
         counted = {self.epoch_folder(e).name for e in self.history().epochs}
@@ -196,7 +226,9 @@ class Recording:
 
     def sizes(self) -> dict[str, int]:
         """Bytes by kind: log, results, state, deltas, stash, inputs, code, other."""
-        found = {k: 0 for k in ("log", "results", "state", "deltas", "stash", "rejected", "inputs", "code", "other")}
+        found = dict.fromkeys(
+            ("log", "results", "state", "deltas", "stash", "rejected", "inputs", "code", "other"), 0
+        )
         for folder, _, files in os.walk(self.path):
             parts = Path(folder).relative_to(self.path).parts
             for file in files:
@@ -224,13 +256,18 @@ def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:
 
 
 def _lock(path: Path) -> IO[Any]:
-    file = (path / "LOCK").open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise RecordingInUse(
-            f"Another process writes the recording {path} now.",
-            hint="Wait for it to end, or stop it; `samovar show` can look at it meanwhile.",
-        ) from None
-    return file
+    file = (path / "LOCK").open("a")
+    for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if wait is None:
+                break
+            time.sleep(wait)
+        else:
+            return file
+    file.close()
+    raise RecordingInUse(
+        f"Another process writes the recording {path} now.",
+        hint="Wait for it to end, or stop it; `samovar show` can look at it meanwhile.",
+    )

@@ -1,8 +1,9 @@
 """Large single files cut into chunks, once, in a cache.
 
 A Parquet file is cut by Spark (rows keep their order), a CSV, JSON-lines or text file at line ends, each CSV chunk with
-the header. Chunks are cached by path, size and time of change, in `$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept when
-unused for 30 days. Files that cannot be cut safely (compressed text, multi-line records, odd encodings) stay whole.
+the header. Chunks are cached by path, size and time of change, in `$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept
+when unused for 30 days. Files that cannot be cut safely (compressed text, multi-line records, odd encodings) stay
+whole.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ def chunked(
         temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        starts = _cut_parquet(spark, file, temporary, size) if format == "parquet" else _cut_lines(file, temporary, size, header)
+        if format == "parquet":
+            starts = _cut_parquet(spark, file, temporary, size)
+        else:
+            starts = _cut_lines(file, temporary, size, header)
         (temporary / "units.json").write_bytes(msgspec.json.encode(starts))
         try:
             temporary.rename(folder)
@@ -85,10 +89,14 @@ def _cuttable(path: str, options: Mapping[str, str]) -> bool:
     )
 
 
-def _cut_parquet(spark: SparkSession, file: Unit, folder: Path, size: int) -> list[tuple[str, int, int | None]]:
+def _cut_parquet(
+    spark: SparkSession, file: Unit, folder: Path, size: int
+) -> list[tuple[str, int, int | None]]:
     rows = file.rows or pq.read_metadata(file.path).num_rows
     per_chunk = max(1, int(rows * size / file.size))
-    spark.read.parquet(file.path).write.option("maxRecordsPerFile", per_chunk).mode("append").parquet(str(folder))
+    spark.read.parquet(file.path).write.option("maxRecordsPerFile", per_chunk).mode("append").parquet(
+        str(folder)
+    )
     made: list[tuple[str, int, int | None]] = []
     start = 0
     for path in sorted(p for p in folder.iterdir() if p.suffix == ".parquet"):

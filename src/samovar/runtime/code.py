@@ -46,7 +46,11 @@ def _modules(thing: Any) -> set[ModuleType]:
             found.add(module)
             # helpers of the user's that the module imports
             for value in vars(module).values():
-                other = value if isinstance(value, ModuleType) else sys.modules.get(getattr(value, "__module__", "") or "")
+                other = (
+                    value
+                    if isinstance(value, ModuleType)
+                    else sys.modules.get(getattr(value, "__module__", "") or "")
+                )
                 if other is not None:
                     found.add(other)
     return found
@@ -60,5 +64,11 @@ def _is_own(module: ModuleType) -> bool:
     if not file or name.split(".")[0] in sys.stdlib_module_names:
         return False
     paths = sysconfig.get_paths()
-    installed = [*site.getsitepackages(), site.getusersitepackages(), paths["stdlib"], paths["purelib"], paths["platlib"]]
+    installed = [
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+        paths["stdlib"],
+        paths["purelib"],
+        paths["platlib"],
+    ]
     return not any(file.startswith(p) for p in installed)

@@ -42,9 +42,11 @@ def streams_of(context: RunContext, level: int) -> list[LevelStream]:
             order = source.number
         else:
             at = plan.placement.level[name]
-            epochs = [e for e in history.epochs if e.level <= at < e.level + e.levels]
+            epochs = history.epochs_on(at)
             sizes = tuple(max(1, _folder_bytes(context, name, e)) for e in epochs)
-            ups = [context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources]
+            ups = [
+                context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources
+            ]
             order = min(ups, default=0)
         made.append((order, LevelStream(name, sizes, history.taken(level, name))))
     return [stream for _, stream in sorted(made, key=lambda pair: (pair[0], pair[1].name))]
@@ -71,7 +73,7 @@ def run_levels(
         if not streaming:
             while high + 1 < plan.placement.levels and not plan.placement.sources(high + 1):
                 high += 1
-        done = [e for e in context.history.epochs if e.level <= level < e.level + e.levels]
+        done = context.history.epochs_on(level)
         if done and done[-1].last:
             level = done[-1].level + done[-1].levels
             continue
@@ -101,7 +103,9 @@ def _run_level(
 ) -> None:
     while True:
         if stopping():
-            raise RunStopped("The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`.")
+            raise RunStopped(
+                "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
+            )
         streams = streams_of(context, low) if low == high else []
         units, size = _take(streams, pace.next_bytes(sum(s.remaining for s in streams), watching=watching()))
         last = all(units[s.name][1] == len(s.sizes) for s in streams)

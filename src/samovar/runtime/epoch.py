@@ -121,7 +121,9 @@ class Epoch:
             self._measured[name, None] = _rows(self.context.recording.parts("stash", name, epochs))
             return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
         chosen = source.units[start:stop]
-        df = read_units(self.spark, source, chosen, start, positions=self.plan.width[name] > 0, corrupt=source.parses)
+        df = read_units(
+            self.spark, source, chosen, start, positions=self.plan.width[name] > 0, corrupt=source.parses
+        )
         if all(u.rows is not None for u in chosen):
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
         if source.parses:
@@ -136,10 +138,16 @@ class Epoch:
         source = self.context.sources.get(name)
         if source is None:
             return self._read_parts("stash", name, self.frames._empty(name).schema, self._stash_epochs(name))
-        df = read_units(self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses)
+        df = read_units(
+            self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses
+        )
         if source.parses:
             df = df.filter(F.col(CORRUPT).isNull()).drop(CORRUPT)
-        if self.first and not self.plan.placement.streams[name] and all(u.rows is not None for u in source.units):
+        if (
+            self.first
+            and not self.plan.placement.streams[name]
+            and all(u.rows is not None for u in source.units)
+        ):
             self._measured[name, None] = sum(u.rows or 0 for u in source.units)
         return df
 
@@ -147,7 +155,9 @@ class Epoch:
         """What committed epochs stored for an operator."""
         return self._read_parts(kind, name, schema, self.context.history.epochs)
 
-    def _read_parts(self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]) -> DataFrame:
+    def _read_parts(
+        self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]
+    ) -> DataFrame:
         folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
         if not folders:
             return self.spark.createDataFrame([], schema)
@@ -155,7 +165,11 @@ class Epoch:
         return stored.toDF(*schema.names)
 
     def _stash_epochs(self, name: str) -> list[EpochCommitted]:
-        return [e for e in self.context.history.epochs if e.level <= self.plan.placement.level[name] < e.level + e.levels]
+        return [
+            e
+            for e in self.context.history.epochs
+            if e.level <= self.plan.placement.level[name] < e.level + e.levels
+        ]
 
     def passed(self, name: str) -> tuple[int, int]:
         """How many rows an operator has taken and given in committed epochs."""
@@ -226,7 +240,9 @@ class Epoch:
         if level is None and not self.first:
             return df
         known = frozenset(n for n, port in self._measured if port is None)
-        if (name, None) in self._observations or not needs_counter(self.plan, name, level, self._stored, known):
+        if (name, None) in self._observations or not needs_counter(
+            self.plan, name, level, self._stored, known
+        ):
             return df
         observation = Observation()
         self._observations[name, None] = observation
@@ -337,7 +353,9 @@ class Epoch:
             found[name] = bad
             source = self.context.sources[name]
             start, stop = self.units[name]
-            df = read_units(self.spark, source, source.units[start:stop], start, positions=False, corrupt=True)
+            df = read_units(
+                self.spark, source, source.units[start:stop], start, positions=False, corrupt=True
+            )
             kept = df.select("*", F.col("_metadata.file_path").alias("file"))
             kept = kept.filter(F.col(CORRUPT).isNotNull()).select("file", F.col(CORRUPT).alias("text"))
             kept.write.parquet(str(self.folder / "rejected" / slug_unique(name)))
@@ -376,4 +394,3 @@ def _physical(schema: StructType) -> StructType:
     for i, f in enumerate(schema.fields):
         made = made.add(f"c{i}", f.dataType, True)
     return made
-

@@ -41,8 +41,14 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         return StorageProblem(f"The recording could not be written: {error}.")
     if not isinstance(error, PySparkException | Py4JError):
         return error
-    if "SparkContext was shut down" in text or "SparkContext has been shutdown" in text or "Answer from Java side is empty" in text:
-        return EnvironmentProblem("The Spark session ended while the run was going on.", hint="Resume the run.")
+    if (
+        "SparkContext was shut down" in text
+        or "SparkContext has been shutdown" in text
+        or "Answer from Java side is empty" in text
+    ):
+        return EnvironmentProblem(
+            "The Spark session ended while the run was going on.", hint="Resume the run."
+        )
     message = _first_line(text)
     found = _locate(context)
     if found is not None:
@@ -54,7 +60,9 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
             epoch=len(context.history.epochs),
             hint=_advice(said or message),
         )
-    return RunError(f"Spark could not run epoch {len(context.history.epochs)}: {message}", hint=_advice(message))
+    return RunError(
+        f"Spark could not run epoch {len(context.history.epochs)}: {message}", hint=_advice(message)
+    )
 
 
 def _first_line(text: str) -> str:
@@ -121,6 +129,7 @@ def _bisect(epoch: Epoch, name: str, source: DataFrame) -> dict[str, Any] | None
     op = plan.graph.ops[name]
     kept = source.select("*", F.monotonically_increasing_id().alias("__sv_n")).persist()
     try:
+
         def fails(df: DataFrame) -> bool:
             plain = df.drop("__sv_n")
             try:
@@ -146,7 +155,11 @@ def _bisect(epoch: Epoch, name: str, source: DataFrame) -> dict[str, Any] | None
             else:
                 low = middle + 1
                 # jump over the gaps that partition numbers leave
-                after = kept.filter((F.col("__sv_n") >= low) & (F.col("__sv_n") <= high)).agg(F.min("__sv_n")).first()
+                after = (
+                    kept.filter((F.col("__sv_n") >= low) & (F.col("__sv_n") <= high))
+                    .agg(F.min("__sv_n"))
+                    .first()
+                )
                 if after is None or after[0] is None:
                     return None
                 low = int(after[0])

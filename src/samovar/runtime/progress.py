@@ -9,7 +9,8 @@ import msgspec
 
 __all__ = ["OperatorProgress", "Progress", "Status"]
 
-Status = Literal["starting", "running", "completed", "failed", "stopped"]
+Status = Literal["starting", "running", "completed", "failed", "stopped", "interrupted"]
+"""`interrupted`: a recording without an end that no process is writing."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,9 @@ def _publish(context: RunContext, op: ops.Write) -> int:
     moved = 0
     for epoch in context.history.epochs:
         for folder in context.recording.parts("results", op.name, [epoch]):
-            for file in sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))):
+            for file in sorted(
+                p for p in folder.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))
+            ):
                 where = target / file.relative_to(folder).parent
                 where.mkdir(parents=True, exist_ok=True)
                 part = file.name.removeprefix("part-")

@@ -11,13 +11,12 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
@@ -26,25 +25,23 @@ from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
 from samovar.errors import (
     RecordingError,
-    RunError,
     RunStopped,
     StorageProblem,
-    UnknownName,
     WorkflowError,
 )
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
 from samovar.ids import new_run_id
-from samovar.record.log import EpochCommitted, ResultPublished, RunEnded, RunResumed, RunStarted
+from samovar.record.log import EpochCommitted, RunEnded, RunResumed, RunStarted
 from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure
 from samovar.runtime.pacing import Pacer
-from samovar.runtime.progress import OperatorProgress, Progress, Status
+from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
+from samovar.runtime.reading import past_progress, read_result, recorded_progress, status_of
 from samovar.runtime.session import spark_session
 from samovar.runtime.sources import Source, check_unchanged, list_source
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
@@ -81,7 +78,8 @@ def start(
     check_targets(graph)
     run = run_id or new_run_id(flow.name)
     scratch = record is False
-    root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path("runs" if record is True else os.fspath(record))  # type: ignore[arg-type]
+    chosen = "runs" if isinstance(record, bool) else os.fspath(record)
+    root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
     recording = Recording.create(root.absolute() / run)
     options = {"tau": tau, "epoch_bytes": epoch_bytes}
     made = Run(recording, scratch=root if scratch else None)
@@ -91,8 +89,12 @@ def start(
         analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
         buckets = workers or max(4, 2 * _cores(session))
         settings = {"buckets": buckets, "parallelism": max(2, _cores(session))}
-        plan = make_plan(session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings)
-        pickled = {n: code.by_value(live) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])}
+        plan = make_plan(
+            session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
+        )
+        pickled = {
+            n: code.by_value(live) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
+        }
         write_down(recording, plan.graph, sources, pickled)
         assert recording.log is not None
         recording.log.append(
@@ -241,7 +243,9 @@ class Run:
 
     def _fail(self, context: RunContext, error: BaseException) -> None:
         if self._stop.is_set():
-            error = RunStopped("The run was stopped.", hint=f"Go on with sv.open({str(self._recording.path)!r}).resume().")
+            error = RunStopped(
+                "The run was stopped.", hint=f"Go on with sv.open({str(self._recording.path)!r}).resume()."
+            )
         try:
             self._error = explain_failure(context, error)
         except BaseException as second:  # the explanation itself failed: show the first error
@@ -341,7 +345,9 @@ class Past:
         try:
             history = recording.history()
             if history.started is None:
-                raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+                raise RecordingError(
+                    "The recording holds no start of a run.", hint="Start the workflow anew."
+                )
             sources = read_sources(recording)
             for source in sources.values():
                 check_unchanged(source)
@@ -393,7 +399,7 @@ def schema(flow: Workflow, name: str) -> Any:
         return analyse(session, graph, structs).schemas[name]
 
 
-# --- helpers ------------------------------------------------------------------------------------------------------------
+# --- helpers ------------------------------------------------------------------------------------------------
 
 
 def _live(graph: Graph) -> Graph:
@@ -424,93 +430,17 @@ def _cores(session: SparkSession) -> int:
     return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2
 
 
-def read_result(recording: Recording, history: History, graph: Graph, sink: str) -> pa.Table:
-    """A sink's rows over the committed epochs, in epoch order."""
-    names = [o.name for o in graph.sinks]
-    if sink not in names:
-        raise UnknownName(sink, names, what="a sink")
-    op = graph.ops[sink]
-    if isinstance(op, ops.Write):
-        raise RunError(
-            f"'{sink}' writes {op.format} files to {op.path}: read them there.", operator=sink, hint="Use .sink(name) to keep rows in the recording."
-        )
-    files = [f for p in recording.parts("results", sink, history.epochs) for f in sorted(p.glob("*.parquet"))]
-    if not files:
-        return pa.table({})
-    tables = [pq.read_table(f) for f in files]
-    filled = [t for t in tables if t.num_rows] or tables[:1]
-    return pa.concat_tables(filled)
-
-
-def status_of(recording: Recording) -> str:
-    """The status of a recording, from its log and its lock."""
-    import fcntl
-
-    ended = recording.history().ended
-    try:
-        with (recording.path / "LOCK").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return "running"
-    return ended.status if ended is not None else "interrupted"
-
-
 def progress_of(run: Run) -> Progress:
     """A run's progress from its committed epochs."""
     context = run._context
     if context is None:
         return Progress(run.id, "", run.status, 0, 0.0, time.time() - run._started, note=run._message)
     seconds = run._seconds if run._seconds is not None else time.time() - run._started
-    made = _progress(context.recording, context.history, context.plan.graph.ops.values(), run.status, seconds)
+    made = recorded_progress(
+        context.recording, context.history, context.plan.graph.ops.values(), run.status, seconds
+    )
     fraction = 1.0 if run.status == "completed" else _fraction(context)
     return replace(made, fraction=fraction, note=run._message)
-
-
-def past_progress(recording: Recording) -> Progress:
-    """A recording's progress from its log."""
-    history = recording.history()
-    operators = read_graph(recording).ops.values()
-    at = [f.at for f in recording.facts()]
-    status = status_of(recording)
-    seconds = at[-1] - at[0] if at else 0.0
-    made = _progress(recording, history, operators, "running" if status == "interrupted" else status, seconds)  # type: ignore[arg-type]
-    return replace(made, fraction=1.0 if status == "completed" else 0.0)
-
-
-def _progress(
-    recording: Recording, history: History, operators: Iterable[Op], status: Status, seconds: float
-) -> Progress:
-    totals = history.totals()
-    last = history.epochs[-1] if history.epochs else None
-    entries: dict[str, dict[int, int]] = {}
-    state_bytes: dict[str, int] = {}
-    for epoch in history.epochs:
-        for name, files in epoch.state.items():
-            for f in files:
-                entries.setdefault(name, {})[f.bucket] = f.entries
-                state_bytes[name] = f.size if f.full else state_bytes.get(name, 0) + f.size
-    made = []
-    for op in operators:
-        counted = totals.get(op.name)
-        recent = last.counters.get(op.name) if last is not None else None
-        rate = 0.0
-        if last is not None and recent is not None and last.seconds > 0:
-            rate = (sum(recent.taken) or recent.given) / last.seconds
-        made.append(
-            OperatorProgress(
-                op.name,
-                op.kind,
-                sum(counted.taken) if counted else 0,
-                counted.given if counted else 0,
-                rate,
-                sum(entries.get(op.name, {}).values()),
-                state_bytes.get(op.name, 0),
-            )
-        )
-    workflow = history.started.workflow if history.started else ""
-    return Progress(
-        recording.run_id, workflow, status, len(history.epochs), 0.0, seconds, tuple(made), history.rejected()
-    )
 
 
 def _fraction(context: RunContext) -> float:
@@ -521,4 +451,3 @@ def _fraction(context: RunContext) -> float:
                 total += sum(stream.sizes)
                 done += sum(stream.sizes[: stream.taken])
     return done / total if total else 0.0
-

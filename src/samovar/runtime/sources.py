@@ -99,7 +99,13 @@ def list_source(
 
 
 def read_units(
-    spark: SparkSession, source: Source, units: Sequence[Unit], first: int, *, positions: bool, corrupt: bool = False
+    spark: SparkSession,
+    source: Source,
+    units: Sequence[Unit],
+    first: int,
+    *,
+    positions: bool,
+    corrupt: bool = False,
 ) -> DataFrame:
     """The rows of some units; `first` is the number of the first of them. `corrupt` adds the raw text of bad rows."""
     schema = source.struct
@@ -148,7 +154,7 @@ def check_unchanged(source: Source) -> None:
             )
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------------
 
 
 def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
@@ -157,7 +163,7 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     files: list[Unit] = []
     for path in op.path:
         files += _files_at(spark, op, path)
-    options = {k: v for k, v in op.options.items()}
+    options = dict(op.options)
     try:
         reader = spark.read.format(op.format).options(**options)
         if op.schema is not None and op.format != "text":
@@ -176,7 +182,9 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
         base = _spark_path(op.path[0])
     if op.format == "parquet":
         files = _with_rows(files)
-    units = tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+    units = (
+        tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+    )
     return Source(
         name=op.name,
         number=number,
@@ -209,11 +217,17 @@ def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
                 found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
         if not found:
             parent = os.path.dirname(local) or "."
-            near = nearest(os.path.basename(local.rstrip("/")), os.listdir(parent)) if os.path.isdir(parent) else None
+            near = (
+                nearest(os.path.basename(local.rstrip("/")), os.listdir(parent))
+                if os.path.isdir(parent)
+                else None
+            )
             raise SourceError(
                 f"Expected something to read at {path}, found nothing.",
                 operator=op.name,
-                hint=f"Did you mean {os.path.join(os.path.dirname(path), near)}?" if near else "Check the path.",
+                hint=f"Did you mean {os.path.join(os.path.dirname(path), near)}?"
+                if near
+                else "Check the path.",
             )
     found = [p for p in found if os.path.getsize(p) > 0]
     if not found:
@@ -234,7 +248,9 @@ def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
         rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
     except PySparkException as error:
-        raise SourceError(f"Cannot list {path}: {str(error).splitlines()[0][:300]}", operator=op.name) from None
+        raise SourceError(
+            f"Cannot list {path}: {str(error).splitlines()[0][:300]}", operator=op.name
+        ) from None
     made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
     if not made:
         raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)
@@ -282,7 +298,7 @@ def _spark_path(path: str) -> str:
     return path if scheme and len(scheme) > 1 else os.path.abspath(os.path.expanduser(path))
 
 
-# --- what cannot be read again ------------------------------------------------------------------------------------------
+# --- what cannot be read again ------------------------------------------------------------------------------
 
 
 def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) -> Source:

@@ -101,7 +101,6 @@ class _Loaded:
 
 
 _cache: dict[tuple[str, str, int], _Loaded] = {}
-_pristine: dict[bytes, bytes] = {}
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -141,7 +140,9 @@ def _report(task: Task, failure: Failure) -> None:
         body = pickle.dumps(failure)
     except Exception:
         shown = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
-        body = pickle.dumps(Failure(failure.operator, shown, failure.error, failure.traceback, failure.mismatch))
+        body = pickle.dumps(
+            Failure(failure.operator, shown, failure.error, failure.traceback, failure.mismatch)
+        )
     temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
     temporary.write_bytes(body)
     temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
@@ -166,39 +167,68 @@ class _Chain:
     # --- rows in ----------------------------------------------------------------------------------------------------
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Process all rows of the task, bucket after bucket."""
         for batch in batches:
-            names = batch.schema.names
-            shown = [i for i, n in enumerate(names) if not n.startswith(HIDDEN)]
-            where = [i for i, n in enumerate(names) if n.startswith(f"{HIDDEN}p") and n != PORT]
-            at = [batch.column(i).to_pylist() for i in where] if self.task.positions else []
-            buckets = batch.column(names.index(BUCKET)).to_pylist() if BUCKET in names else None
-            controls = batch.column(names.index(CONTROL)).to_pylist() if CONTROL in names else None
-            ports = batch.column(names.index(PORT)).to_pylist() if PORT in names else None
-            for start, stop in _runs(buckets, batch.num_rows):
-                self._enter(buckets[start] if buckets is not None else 0)
-                if ports is None and is_batch_form(type(self.loaded[0].instance)):
-                    yield from self._feed_batch(batch.select([names[i] for i in shown]), controls, at, start, stop)
-                    continue
-                if ports is not None:
-                    values = [batch.column(names.index(f"__sv_v{p}")).to_pylist() for p in range(self._ports())]
+            view = _View(batch, self.task.positions > 0)
+            for start, stop in _stretches(view.buckets, 0, batch.num_rows):
+                self._enter(view.buckets[start] if view.buckets is not None else 0)
+                end = stop - int(view.controls is not None and bool(view.controls[stop - 1]))
+                if is_batch_form(type(self.loaded[0].instance)):
+                    yield from self._feed_batches(view, start, end)
+                elif len(self.task.stages) == 1 and not self.task.positions and view.ports is None:
+                    yield from self._feed_plainly(view.rows(start, end))
                 else:
-                    part = batch.slice(start, stop - start).select([names[i] for i in shown])
-                    values = [part.to_pylist()]
-                for i in range(start, stop):
-                    if controls is not None and controls[i]:
-                        yield from self._finish_all()
-                        continue
-                    port = ports[i] if ports is not None else 0
-                    row = values[port][i] if ports is not None else values[0][i - start]
-                    self._feed(0, row, port, tuple(c[i] for c in at))
-                    if len(self.rows) >= FLUSH:
-                        yield self._flush()
+                    yield from self._feed_rows(view, start, end)
+                if end < stop:
+                    yield from self._finish_all()
         self._leave()
         if self.rows:
             yield self._flush()
 
-    def _ports(self) -> int:
-        return self.task.stages[0].ports
+    def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
+        process = self.loaded[0].instance.process
+        pick = self.pickers[0]
+        done = given = 0
+        row: dict[str, Any] | None = None
+        made: Mapping[str, Any] | None = None
+        try:
+            for row in rows:
+                done += 1
+                out = process(row)
+                if out is None:
+                    continue
+                for made in out:
+                    if made is None:
+                        continue
+                    given += 1
+                    self.rows.append(pick(made) if pick is not None else self._pick(0, made))
+                    self.parents.append(row)
+                if len(self.rows) >= FLUSH:
+                    yield self._flush()
+        except _UserError:
+            raise
+        except Exception as error:
+            self.row = row
+            if (
+                given
+                and pick is not None
+                and isinstance(error, KeyError | TypeError | IndexError)
+                and _raised_here(error)
+            ):
+                self._pick(0, made)  # raises with what is missing
+            raise _UserError(_failure(self.task.stages[0].name, row, error)) from None
+        self.taken[0][0] += done
+        self.given[0] += given
+
+    def _feed_rows(self, view: _View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        rows = view.rows(start, stop) if view.ports is None else []
+        for i in range(start, stop):
+            port = view.ports[i] if view.ports is not None else 0
+            row = rows[i - start] if view.ports is None else view.structs(port)[i]
+            self._feed(0, row, port, view.position(i))
+            if len(self.rows) >= FLUSH:
+                yield self._flush()
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
@@ -207,7 +237,8 @@ class _Chain:
             self.row = row
         self.taken[stage][port] += 1
         try:
-            out = self.loaded[stage].instance.process(row, port)
+            process = self.loaded[stage].instance.process
+            out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
             if out is not None:
                 child = 0
                 for made in out:
@@ -232,14 +263,18 @@ class _Chain:
         if self.task.positions:
             self.positions.append(at)
 
-    def _pick(self, stage: int, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _pick(self, stage: int, row: Any) -> tuple[Any, ...]:
         names = self.task.stages[stage].schema.names
         picker = self.pickers[stage]
         try:
             return picker(row) if picker is not None else (row[names[0]],)
         except (KeyError, TypeError, IndexError):
-            got = f"a row with {', '.join(map(str, row))}" if isinstance(row, Mapping) else f"{type(row).__name__} {row!r}"
-            lacking = [n for n in names if not isinstance(row, Mapping) or n not in row]
+            thing: Any = row
+            mapping = isinstance(thing, Mapping)
+            got = (
+                f"a row with {', '.join(map(str, thing))}" if mapping else f"{type(thing).__name__} {thing!r}"
+            )
+            lacking = [n for n in names if not mapping or n not in thing]
             raise _UserError(
                 Failure(
                     self.task.stages[stage].name,
@@ -258,7 +293,7 @@ class _Chain:
             self.row = None
             for port in range(spec.ports):
                 try:
-                    out = loaded.instance.finish(port)
+                    out = loaded.instance.finish() if spec.ports == 1 else loaded.instance.finish(port)
                     for child, made in enumerate(m for m in (out or ()) if m is not None):
                         if isinstance(made, pa.RecordBatch):
                             for row in made.to_pylist():
@@ -273,37 +308,39 @@ class _Chain:
                     raise _UserError(_failure(spec.name, None, error)) from None
 
     def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
-        width = self.task.positions - (len(self.task.stages) - 1 - stage)
-        if self.task.positions <= 0:
+        """After all input; then by bucket, port and order."""
+        if not self.task.positions:
             return ()
-        order = (END, port, self.bucket or 0, child)
-        return (order + (0,) * width)[: width - 1] + (child,) if width < 4 else order + (0,) * (width - 4)
+        width = self.task.positions - (len(self.task.stages) - 1 - stage)
+        order = (END, self.bucket or 0, (port << 32) + child)
+        return (*order, *([0] * (width - len(order))))[:width]
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def _feed_batch(
-        self, batch: pa.RecordBatch, controls: list[int] | None, at: list[list[int]], start: int, stop: int
-    ) -> Iterator[pa.RecordBatch]:
-        end = controls is not None and bool(controls[stop - 1])
-        data = batch.slice(start, stop - start - int(end))
+    def _feed_batches(self, view: _View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[0]
-        if data.num_rows:
-            self.taken[0][0] += data.num_rows
-            base = tuple(c[start] for c in at)
+        for first, end in _stretches(view.ports, start, stop):
+            port = view.ports[first] if view.ports is not None else 0
+            data = view.batch_of(port, first, end)
+            self.taken[0][port] += data.num_rows
             child = 0
             try:
-                for made in self.loaded[0].instance.process_batch(data, 0) or ():  # type: ignore[attr-defined]
+                for made in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
                     if made is None:
                         continue
                     if not isinstance(made, pa.RecordBatch):
-                        raise TypeError(f"process_batch yields Arrow record batches, got {type(made).__name__}")
+                        raise TypeError(
+                            f"process_batch yields Arrow record batches, got {type(made).__name__}"
+                        )
                     self.given[0] += made.num_rows
-                    yield _fit(made, spec, base, child, self.task.positions)
+                    yield _fit(made, spec, view.position(first), child, self.task.positions)
                     child += made.num_rows
             except Exception as error:
-                raise _UserError(_failure(spec.name, {"batch of": data.num_rows, "rows": "..."}, error)) from None
-        if end:
-            yield from self._finish_all()
+                where = {
+                    "batch": f"of {data.num_rows} rows",
+                    "first row": (data.slice(0, 1).to_pylist() or [None])[0],
+                }
+                raise _UserError(_failure(spec.name, where, error)) from None
 
     # --- rows out ---------------------------------------------------------------------------------------------------
 
@@ -333,7 +370,9 @@ class _Chain:
                     f"got {type(value).__name__} {value!r:.200}"
                 )
                 return Failure(self.task.stages[-1].name, self.parents[i], message, "", mismatch=True)
-        return Failure(self.task.stages[-1].name, None, f"output of '{field.name}': {error}", "", mismatch=True)
+        return Failure(
+            self.task.stages[-1].name, None, f"output of '{field.name}': {error}", "", mismatch=True
+        )
 
     # --- state ------------------------------------------------------------------------------------------------------
 
@@ -352,7 +391,9 @@ class _Chain:
             return
         if self.task.stateful:
             for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
-                _save(self.task, stage, self.bucket, loaded, tuple(self.taken[i]), self.given[i], self.started)
+                _save(
+                    self.task, stage, self.bucket, loaded, tuple(self.taken[i]), self.given[i], self.started
+                )
         self.bucket = None
 
 
@@ -394,42 +435,98 @@ def _save(
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
     if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
-        whole = Header(operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries)
+        whole = Header(
+            operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
+        )
         loaded.full_bytes = write_state(folder / f"{bucket:04d}.full", whole, loaded.capture.whole())
         loaded.delta_bytes = 0
     loaded.token = task.token
     _cache[task.run, stage.name, bucket] = loaded
 
 
-def _runs(buckets: list[int] | None, rows: int) -> Iterator[tuple[int, int]]:
-    """Stretches of equal bucket."""
-    if buckets is None:
-        if rows:
-            yield 0, rows
+class _View:
+    """One batch as a chain sees it: rows and batches of each port, positions, buckets."""
+
+    def __init__(self, batch: pa.RecordBatch, positions: bool) -> None:
+        self.batch = batch
+        names = batch.schema.names
+        self.shown = [n for n in names if not n.startswith(HIDDEN)]
+        parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT] if positions else []
+        self.parts = [batch.column(names.index(n)).to_pylist() for n in parts]
+        self.buckets = self._hidden(BUCKET)
+        self.controls = self._hidden(CONTROL)
+        self.ports = self._hidden(PORT)
+        self._structs: dict[int, list[dict[str, Any]]] = {}
+
+    def _hidden(self, name: str) -> list[int] | None:
+        names = self.batch.schema.names
+        return self.batch.column(names.index(name)).to_pylist() if name in names else None
+
+    def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
+        """Rows of the only port."""
+        made: list[dict[str, Any]] = self.batch.slice(start, stop - start).select(self.shown).to_pylist()
+        return made
+
+    def structs(self, port: int) -> list[dict[str, Any]]:
+        """Rows of one of several ports, None where a row is another port's."""
+        if port not in self._structs:
+            names = self.batch.schema.names
+            self._structs[port] = self.batch.column(names.index(f"{HIDDEN}v{port}")).to_pylist()
+        return self._structs[port]
+
+    def batch_of(self, port: int, start: int, stop: int) -> pa.RecordBatch:
+        """Rows of a port as a batch."""
+        if self.ports is None:
+            return self.batch.slice(start, stop - start).select(self.shown)
+        column = self.batch.column(self.batch.schema.names.index(f"{HIDDEN}v{port}"))
+        return pa.RecordBatch.from_struct_array(column.slice(start, stop - start))
+
+    def position(self, i: int) -> tuple[int, ...]:
+        """The position of a row; empty when none is wanted."""
+        return tuple(part[i] for part in self.parts) if self.parts else ()
+
+
+def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Stretches of equal values."""
+    if values is None:
+        if stop > start:
+            yield start, stop
         return
-    start = 0
-    for i in range(1, rows + 1):
-        if i == rows or buckets[i] != buckets[start]:
-            yield start, i
-            start = i
+    first = start
+    for i in range(start + 1, stop + 1):
+        if i == stop or values[i] != values[first]:
+            yield first, i
+            first = i
 
 
-def _fit(batch: pa.RecordBatch, stage: Stage, base: tuple[int, ...], child: int, positions: int) -> pa.RecordBatch:
+def _raised_here(error: BaseException) -> bool:
+    """Whether an exception was raised by this module itself, not by code it called."""
+    at = error.__traceback__
+    return at is not None and at.tb_next is None
+
+
+def _fit(
+    batch: pa.RecordBatch, stage: Stage, base: tuple[int, ...], child: int, positions: int
+) -> pa.RecordBatch:
     columns = []
     for field in stage.schema:
         if field.name not in batch.schema.names:
-            raise ValueError(f"expected columns {', '.join(stage.schema.names)}, got {', '.join(batch.schema.names)}")
+            raise ValueError(
+                f"expected columns {', '.join(stage.schema.names)}, got {', '.join(batch.schema.names)}"
+            )
         columns.append(batch.column(batch.schema.names.index(field.name)).cast(field.type))
     fields = list(stage.schema)
     for i in range(positions):
-        value = pa.array([base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64())
+        value = pa.array(
+            [base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64()
+        )
         columns.append(value)
         fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Log the order in which rows arrived; a task that runs again in the same attempt takes them in the logged order."""
+    """Log the order in which rows arrived; a task run again in the same attempt takes them in the logged order."""
     log = Path(task.stages[0].folder) / f"arrival-{_partition()}.arrow"
     if log.exists():
         table = pa.Table.from_batches(list(batches))
@@ -445,7 +542,11 @@ def _in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator
     seen: list[pa.RecordBatch] = []
     last: pa.Schema | None = None
     for batch in batches:
-        names = [n for n in batch.schema.names if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")]
+        names = [
+            n
+            for n in batch.schema.names
+            if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")
+        ]
         seen.append(batch.select(names))
         last = seen[-1].schema
         yield batch

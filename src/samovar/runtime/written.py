@@ -7,8 +7,7 @@ SQL form (as the text they print, named in `opaque`, so that nobody takes it for
 from __future__ import annotations
 
 import pickle
-from functools import reduce
-from typing import Any
+from typing import Any, Union
 
 import msgspec
 
@@ -22,7 +21,7 @@ from samovar.runtime.sources import Source
 
 __all__ = ["is_code", "read_code", "read_graph", "read_sources", "read_workflow", "write_down"]
 
-_AnyOp: Any = reduce(lambda a, b: a | b, ops.ALL)
+_AnyOp: Any = Union[ops.ALL]  # noqa: UP007
 
 
 def is_code(op: Op) -> bool:
@@ -30,16 +29,24 @@ def is_code(op: Op) -> bool:
     return isinstance(op, ops.Python | ops.Batches)
 
 
-def write_down(recording: Recording, graph: Graph, sources: dict[str, Source], pickled: dict[str, bytes]) -> None:
+def write_down(
+    recording: Recording, graph: Graph, sources: dict[str, Source], pickled: dict[str, bytes]
+) -> None:
     """Keep the workflow, its sources and its code."""
-    opaque = [n for n, op in graph.ops.items() if any(getattr(t, "column", None) is not None for t in op.expressions())]
+    opaque = [
+        n
+        for n, op in graph.ops.items()
+        if any(getattr(t, "column", None) is not None for t in op.expressions())
+    ]
     written = []
     for name, op in graph.ops.items():
         plain = op.with_expressions(tuple(str.__str__(t) for t in op.expressions()))
         if isinstance(plain, ops.Values):
             plain = msgspec.structs.replace(plain, rows=())  # kept as an input
         written.append(msgspec.to_builtins(_with_text(plain, graph.live.get(name))))
-    recording.write_json("workflow.json", {"samovar": 1, "name": graph.name, "opaque": opaque, "operators": written})
+    recording.write_json(
+        "workflow.json", {"samovar": 1, "name": graph.name, "opaque": opaque, "operators": written}
+    )
     recording.write_json("sources.json", {n: msgspec.to_builtins(s) for n, s in sources.items()})
     if pickled:
         folder = recording.path / "code"
@@ -53,7 +60,9 @@ def _with_text(op: Op, live: Any) -> Op:
     try:
         if isinstance(op, ops.Python) and not op.code:
             found = source_of(live)
-            return msgspec.structs.replace(op, code=found.code, class_name=found.class_name, params=found.params)
+            return msgspec.structs.replace(
+                op, code=found.code, class_name=found.class_name, params=found.params
+            )
         if isinstance(op, ops.Batches) and not op.code:
             text = function_source(live)
             return msgspec.structs.replace(op, code=text.code, function=text.function)

@@ -1,0 +1,95 @@
+"""What can be read off a recording without Spark: its status, counters and results. Takes no lock, runs no code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from samovar.errors import RunError, UnknownName
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Graph
+from samovar.record.store import History, Recording
+from samovar.runtime.progress import OperatorProgress, Progress, Status
+from samovar.runtime.written import read_graph
+
+__all__ = ["past_progress", "read_result", "recorded_progress", "status_of"]
+
+
+def read_result(recording: Recording, history: History, graph: Graph, sink: str) -> pa.Table:
+    """A sink's rows over the committed epochs, in epoch order."""
+    names = [o.name for o in graph.sinks]
+    if sink not in names:
+        raise UnknownName(sink, names, what="a sink")
+    op = graph.ops[sink]
+    if isinstance(op, ops.Write):
+        raise RunError(
+            f"'{sink}' writes {op.format} files to {op.path}: read them there.",
+            operator=sink,
+            hint="Use .sink(name) to keep rows in the recording.",
+        )
+    files = [f for p in recording.parts("results", sink, history.epochs) for f in sorted(p.glob("*.parquet"))]
+    if not files:
+        return pa.table({})
+    tables = [pq.read_table(f) for f in files]
+    filled = [t for t in tables if t.num_rows] or tables[:1]
+    return pa.concat_tables(filled)
+
+
+def status_of(recording: Recording) -> Status:
+    """The status of a recording, from its log and its lock."""
+    ended = recording.history().ended
+    if recording.is_written():
+        return "running"
+    return cast(Status, ended.status) if ended is not None else "interrupted"
+
+
+def past_progress(recording: Recording) -> Progress:
+    """A recording's progress from its log."""
+    history = recording.history()
+    operators = read_graph(recording).ops.values()
+    at = [f.at for f in recording.facts()]
+    status = status_of(recording)
+    seconds = at[-1] - at[0] if at else 0.0
+    made = recorded_progress(recording, history, operators, status, seconds)
+    return replace(made, fraction=1.0 if status == "completed" else 0.0)
+
+
+def recorded_progress(
+    recording: Recording, history: History, operators: Iterable[Op], status: Status, seconds: float
+) -> Progress:
+    totals = history.totals()
+    last = history.epochs[-1] if history.epochs else None
+    entries: dict[str, dict[int, int]] = {}
+    state_bytes: dict[str, int] = {}
+    for epoch in history.epochs:
+        for name, files in epoch.state.items():
+            for f in files:
+                entries.setdefault(name, {})[f.bucket] = f.entries
+                state_bytes[name] = f.size if f.full else state_bytes.get(name, 0) + f.size
+    made = []
+    for op in operators:
+        counted = totals.get(op.name)
+        recent = last.counters.get(op.name) if last is not None else None
+        rate = 0.0
+        if last is not None and recent is not None and last.seconds > 0:
+            rate = (sum(recent.taken) or recent.given) / last.seconds
+        made.append(
+            OperatorProgress(
+                op.name,
+                op.kind,
+                sum(counted.taken) if counted else 0,
+                counted.given if counted else 0,
+                rate,
+                sum(entries.get(op.name, {}).values()),
+                state_bytes.get(op.name, 0),
+            )
+        )
+    workflow = history.started.workflow if history.started else ""
+    return Progress(
+        recording.run_id, workflow, status, len(history.epochs), 0.0, seconds, tuple(made), history.rejected()
+    )

@@ -1,0 +1,99 @@
+"""A workflow with one of everything, and its input: what the tests that kill processes run.
+
+`payments` makes the input, `build` the workflow, `everything` what is compared between two runs of it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import samovar as sv
+
+__all__ = ["Enrich", "Rank", "build", "everything", "payments"]
+
+
+class Enrich(sv.Operator):
+    """One instance, in source order: each payment with the customer's highest so far and its place in the stream."""
+
+    output = "id bigint, customer string, amount double, highest double, place bigint"
+    highest = sv.MapState()  # type: ignore[var-annotated]
+    count = sv.ValueState(0)  # type: ignore[var-annotated]
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row out for one row in."""
+        best = max(row["amount"], self.highest.get(row["customer"], 0.0))
+        self.highest[row["customer"]] = best
+        self.count += 1
+        yield {**row, "highest": best, "place": self.count}
+
+
+class Rank(sv.Operator):
+    """By customer: the how-manieth payment this is, and at the end how many there were."""
+
+    output = "id bigint, customer string, amount double, highest double, place bigint, nth bigint"
+    seen = sv.MapState()  # type: ignore[var-annotated]
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row out for one row in."""
+        self.seen[row["customer"]] = nth = self.seen.get(row["customer"], 0) + 1
+        yield {**row, "nth": nth}
+
+    def finish(self, port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row a customer."""
+        for customer, count in self.seen.items():
+            yield {"id": -1, "customer": customer, "amount": 0.0, "highest": 1e6, "place": 0, "nth": count}
+
+
+def payments(folder: Path, *, files: int = 10, rows: int = 300, seed: int = 7) -> Path:
+    """Parquet files of made-up payments; returns the folder."""
+    made = random.Random(seed)
+    folder.mkdir(parents=True)
+    for file in range(files):
+        table = pa.table(
+            {
+                "id": list(range(file * rows, (file + 1) * rows)),
+                "customer": [f"c{made.randrange(20)}" for _ in range(rows)],
+                "amount": [round(made.uniform(1, 1000), 2) for _ in range(rows)],
+            }
+        )
+        pq.write_table(table, folder / f"{file:03d}.parquet")
+    return folder
+
+
+def build(source: Path, target: Path | None = None) -> sv.Workflow:
+    """Source, Python operator with state, keyed Python operator, filter; then an aggregate, a sink and a target."""
+    flow = sv.Workflow("payments")
+    paid = flow.read.parquet(str(source), name="paid")
+    ranked = paid.apply(Enrich(), name="enrich").apply(Rank(), by="customer", name="rank")
+    kept = ranked.filter("highest > 500", name="kept")
+    by = kept.groupBy("customer").agg("count(1) AS n", "sum(place) AS places", "max(nth) AS nth", name="by")
+    by.sink("S")
+    kept.filter("nth % 3 = 0", name="third").sink("T")
+    if target is not None:
+        kept.select("id", "customer", "nth", name="short").write.parquet(str(target), name="W")
+    return flow
+
+
+def everything(past: sv.Past, target: Path | None = None) -> dict[str, Any]:
+    """What two runs over the same input must have in common: results, counters of each epoch, published rows."""
+    history = past.history
+    made: dict[str, Any] = {
+        "status": past.status,
+        "S": sorted(map(repr, past.result("S").to_pylist())),
+        "T": sorted(map(repr, past.result("T").to_pylist())),
+        "epochs": [e.epoch for e in history.epochs],
+        "units": [e.units for e in history.epochs],
+        "counters": [e.counters for e in history.epochs],
+        "totals": history.totals(),
+    }
+    if target is not None:
+        files = sorted(target.rglob("*.parquet"))
+        made["files"] = len(files)
+        made["W"] = sorted(map(repr, pa.concat_tables(pq.read_table(f) for f in files).to_pylist()))
+    return made
