@@ -23,7 +23,7 @@ from samovar.errors import SamovarError
 from samovar.graph.frame import Frame, GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, ValueState
-from samovar.graph.workflow import Workflow
+from samovar.graph.workflow import Graph, Workflow
 
 if TYPE_CHECKING:
     from samovar.runtime.progress import OperatorProgress, Progress
@@ -80,6 +80,10 @@ class _Engine:
 
     def schema(self, flow: Workflow, name: str) -> Any:
         return importlib.import_module("samovar.runtime.run").schema(flow, name)
+
+    def as_sql(self, graph: Graph) -> Graph:
+        made: Graph = importlib.import_module("samovar.runtime.run").as_sql(graph)
+        return made
 
 
 Workflow.runner = _Engine()

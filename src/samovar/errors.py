@@ -143,7 +143,7 @@ class RunError(SamovarError):
 
 
 class OperatorFailed(RunError):
-    """A Python operator raised: which, on which tuple, where in its code."""
+    """A Python operator raised: which, on which tuple, where in its code. `row` is None at the end of its input."""
 
     def __init__(
         self,
@@ -154,10 +154,12 @@ class OperatorFailed(RunError):
         traceback: str,
         epoch: int,
         hint: str | None = None,
+        during: str = "the end of its input",
     ) -> None:
-        shown = "the end of its input" if row is None else _short(row)
+        shown = during if row is None else _short(row)
+        where = f"\n\n{traceback.rstrip()}" if traceback.strip() else ""
         super().__init__(
-            f"Operator '{operator}' raised {error}\nwhile it processed {shown} (epoch {epoch}).\n\n{traceback.rstrip()}",
+            f"Operator '{operator}' {self._verb} {error}\nwhile it processed {shown} (epoch {epoch}).{where}",
             operator=operator,
             hint=hint,
         )
@@ -166,24 +168,39 @@ class OperatorFailed(RunError):
         self.traceback = traceback
         self.epoch = epoch
 
+    _verb = "raised"
+
 
 class OutputMismatch(OperatorFailed):
     """A Python operator yielded a row that does not fit its declared `output`."""
 
+    _verb = "gave an output row that does not fit its `output`:"
+
 
 class ExpressionFailed(RunError):
-    """An expression failed inside Spark on one row."""
+    """An expression failed inside Spark. `row` is one it fails on; for a join a mapping from side to row."""
 
     def __init__(
-        self, operator: str, *, error: str, row: Mapping[str, Any] | None, epoch: int, hint: str | None = None
+        self,
+        operator: str,
+        *,
+        error: str,
+        row: Mapping[str, Any] | None,
+        epoch: int,
+        hint: str | None = None,
+        note: str = "",
+        traceback: str = "",
     ) -> None:
         shown = f"\nThe row: {_short(row)}" if row is not None else ""
+        more = f"\n{note}" if note else ""
+        where = f"\n\n{traceback.rstrip()}" if traceback.strip() else ""
         super().__init__(
-            f"Operator '{operator}' failed in epoch {epoch}: {error}{shown}", operator=operator, hint=hint
+            f"Operator '{operator}' failed in epoch {epoch}: {error}{shown}{more}{where}", operator=operator, hint=hint
         )
         self.error = error
         self.row = row
         self.epoch = epoch
+        self.traceback = traceback
 
 
 class StorageProblem(RunError):

@@ -31,6 +31,10 @@ from samovar.errors import SamovarError
 __all__ = ["VERBS", "app", "main"]
 
 VERBS: dict[str, str] = {
+    "demo": "Run a fraud-detection workflow on generated payments.",
+    "run": "Run a workflow: a document, a Python file, or a recorded run to go on with.",
+    "runs": "List the recorded runs.",
+    "show": "Show a recorded run: workflow, counters, results, log.",
     "doctor": "Say whether this machine is ready, and what to do if not.",
 }
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""

@@ -27,6 +27,7 @@ from samovar.compile.native import (
     visible,
 )
 from samovar.compile.plan import ROWS, Plan
+from samovar.compile.pruning import needed_columns
 from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, PORT, position_columns
 
@@ -99,7 +100,7 @@ class Frames:
             b, p = (0, 1) if side == "left" else (1, 0)
             probe = self.stream(op.inputs[p], level)
             if name in plan.placement.inline:
-                build = self.inputs.shared(f"build of {name}", lambda: self.whole(op.inputs[b]))
+                build = self.inputs.shared(f"build of {name}", lambda: self._pruned(op.inputs[b]))
             else:
                 build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
                 build = self._named(op.inputs[b], build)
@@ -134,6 +135,12 @@ class Frames:
                 df = self.inputs.counted(name, None, df)
             self._wholes[name] = self._named(name, df)
         return self._wholes[name]
+
+    def _pruned(self, name: str) -> DataFrame:
+        """The whole output of an operator without columns nobody needs."""
+        df = self.whole(name)
+        needed = needed_columns(self.plan, name)
+        return df if needed is None else df.select(*map(quoted, needed), *hidden(df))
 
     def _trimmed(self, name: str, df: DataFrame) -> DataFrame:
         """Positions an operator's consumers do not need are dropped where they end."""

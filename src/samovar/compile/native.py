@@ -111,7 +111,7 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
         case ops.ToDF():
             return df.toDF(*op.names, *positions)
         case ops.Drop():
-            return df.drop(*(c.column if getattr(c, "column", None) is not None else c for c in op.columns))
+            return df.drop(*(_dropped(df, c) for c in op.columns))
         case ops.DropNa():
             subset = list(op.subset) if op.subset is not None else visible(df)
             return df.dropna(how=op.how, thresh=op.thresh, subset=subset)
@@ -163,6 +163,15 @@ def join(op: ops.Join, left: DataFrame, right: DataFrame) -> DataFrame:
     if op.condition is not None:
         return left.join(right, on=as_column(op.condition), how=how)
     return left.crossJoin(right)
+
+
+def _dropped(df: DataFrame, text: str) -> Column | str:
+    """What `drop` names: a column as it is called, or one qualified by an operator's name."""
+    column = getattr(text, "column", None)
+    if column is not None:
+        return cast(Column, column)
+    named = text.lower() in {c.lower() for c in df.columns}
+    return F.col(text) if not named and ("." in text or "`" in text) else text
 
 
 def _selected(texts: Sequence[str], df: DataFrame) -> list[Column]:

@@ -7,10 +7,12 @@ written. Live objects that are not data (operator instances, functions, DataFram
 from __future__ import annotations
 
 import heapq
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
 from samovar.graph import operators as ops
@@ -63,6 +65,7 @@ class Runner(Protocol):
 
     def start(self, flow: Workflow, **options: Any) -> Any: ...
     def schema(self, flow: Workflow, name: str) -> Any: ...
+    def as_sql(self, graph: Graph) -> Graph: ...
 
 
 class Workflow:
@@ -203,10 +206,25 @@ class Workflow:
         return checked(self.name, self._ops, self._live)
 
     def to_document(self) -> dict[str, Any]:
-        """The workflow as plain data (see docs/reference/document.md)."""
+        """The workflow as plain data (see docs/reference/document.md). PySpark Columns are turned into SQL text."""
         from samovar.graph.document import to_document
 
-        return to_document(self.graph())
+        return to_document(self._as_sql())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the workflow as a document: JSON when the path ends in `.json`, else YAML."""
+        from samovar.graph.document import dump
+
+        target = Path(path)
+        form: Literal["yaml", "json"] = "json" if target.suffix == ".json" else "yaml"
+        target.write_text(dump(self._as_sql(), form, relative_to=target.absolute().parent), encoding="utf-8")
+
+    def _as_sql(self) -> Graph:
+        graph = self.graph()
+        columns = any(
+            getattr(t, "column", None) is not None for op in graph.ops.values() for t in op.expressions()
+        )
+        return self._runner().as_sql(graph) if columns else graph
 
     @classmethod
     def from_document(cls, document: Any) -> Workflow:

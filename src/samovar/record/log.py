@@ -9,6 +9,7 @@ A line is `<crc32 of the JSON, 8 hex digits> <JSON>\\n`. See docs/reference/reco
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from collections.abc import Iterator
@@ -123,19 +124,26 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        whole = _whole_length(path)
-        self._file = path.open("ab")
-        if whole < self._file.tell():
-            self._file.truncate(whole)  # a line cut short by a crash: it was never promised
+        self._length = _whole_length(path)
+        self._file = path.open("ab", buffering=0)
+        if self._length < self._file.tell():
+            self._file.truncate(self._length)  # a line cut short by a crash: it was never promised
 
     def append(self, fact: Fact) -> None:
-        """Write a fact and hand it to the disk before returning."""
+        """Write a fact and hand it to the disk before returning: the whole of it, or nothing (StorageProblem)."""
         body = _encode(fact)
+        line = b"%08x %s\n" % (zlib.crc32(body), body)
         try:
-            self._file.write(b"%08x %s\n" % (zlib.crc32(body), body))
-            self._file.flush()
+            rest = memoryview(line)
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
+            self._length += len(line)
         except OSError as error:
+            with contextlib.suppress(
+                OSError
+            ):  # what a full disk took of it must not stand before a later fact
+                self._file.truncate(self._length)
             raise StorageProblem(
                 f"The log {self.path} could not be written: {error}.",
                 hint="Free some space and resume the run: everything committed before is kept.",

@@ -7,11 +7,12 @@ same content twice. Opening a payload unpickles it: it runs code of the recordin
 
 from __future__ import annotations
 
-import os
 import pickle
 import struct
+import uuid
 import zlib
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ class StateCapture:
         self.name = name
         self.instance = instance
         self._pickled: dict[str, bytes] = {}
+        self._sizes: dict[str, int] = {}
+        """How many keys each map had when it was taken last."""
 
     def changes(self) -> dict[str, Any]:
         """What changed since the last call (or `settle`); afterwards the present state is the new base."""
@@ -64,9 +67,9 @@ class StateCapture:
                 if value.replaced:
                     maps[name] = (True, dict(dict.items(value)), ())
                 elif value.changed or value.deleted:
-                    changed = {k: dict.__getitem__(value, k) for k in value.changed if k in value}
-                    maps[name] = (False, changed, tuple(k for k in value.deleted if k not in value))
+                    maps[name] = (False, self._changed(name, value), tuple(value.deleted))
                 value.settle()
+                self._sizes[name] = len(value)
             elif isinstance(kind, ListState) and isinstance(value, StateList):
                 if value.rewritten:
                     lists[name] = (None, list(list.__iter__(value)))
@@ -81,6 +84,15 @@ class StateCapture:
         for name in gone:
             del self._pickled[name]
         return {"maps": maps, "lists": lists, "values": values, "gone": gone}
+
+    def _changed(self, name: str, value: StateMap[Any, Any]) -> dict[Any, Any]:
+        """The changed items, new keys in the map's own order. Costs what changed, not what there is."""
+        new = (
+            len(value) - self._sizes.get(name, 0) + len(value.deleted)
+        )  # at most so many: they stand at the end
+        tail = [k for k in islice(dict.__reversed__(value), max(0, new)) if k in value.changed]
+        old = value.changed.difference(tail)
+        return {k: dict.__getitem__(value, k) for k in (*old, *reversed(tail)) if k in value}
 
     def settle(self) -> None:
         """Take the present state as the base without writing it."""
@@ -112,18 +124,27 @@ class StateCapture:
 
     def _pickle(self, name: str, value: Any) -> bytes:
         try:
-            return pickle.dumps(value, protocol=5)
-        except Exception:
-            from pyspark import cloudpickle
+            return _dumps(value)
+        except Exception as error:
+            raise _unpicklable(f"The state '{name}'", self.name, error) from None
 
-            try:
-                return bytes(cloudpickle.dumps(value))
-            except Exception as error:
-                raise WorkflowError(
-                    f"The state '{name}' of operator '{self.name}' cannot be pickled: {error}",
-                    operator=self.name,
-                    hint="Open such things (connections, locks, files) in process(), or keep plain data in state.",
-                ) from None
+
+def _dumps(value: Any) -> bytes:
+    """Pickled; with the classes themselves where another process could not import them (a document's, a script's)."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        from pyspark import cloudpickle
+
+        return bytes(cloudpickle.dumps(value))
+
+
+def _unpicklable(what: str, operator: str, error: Exception) -> WorkflowError:
+    return WorkflowError(
+        f"{what} of operator '{operator}' cannot be pickled: {error}",
+        operator=operator,
+        hint="Open such things (connections, locks, files) in process(), or keep plain data in state.",
+    )
 
 
 def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
@@ -134,9 +155,9 @@ def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
             target = getattr(instance, name)
             if replaced:
                 dict.clear(target)
-            dict.update(target, changed)
-            for key in deleted:
+            for key in deleted:  # before the changes: a key that went and came back stands at the end
                 dict.pop(target, key, None)
+            dict.update(target, changed)
         for name, (base, items) in change["lists"].items():
             if base is None:
                 setattr(instance, name, items)
@@ -158,12 +179,17 @@ def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
 
 def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
     """Write a state file whole or not at all; returns its size."""
-    body = pickle.dumps(payload, protocol=5)
+    try:
+        body = _dumps(payload)
+    except Exception as error:
+        raise _unpicklable("The state", header.operator, error) from None
     head = msgspec.msgpack.encode(header)
     data = _MAGIC + _LENGTHS.pack(len(head), len(body)) + head + body
     data += struct.pack("<I", zlib.crc32(data))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(
+        f".{path.name}.{uuid.uuid4().hex}.tmp"
+    )  # other hosts have the same process ids
     temporary.write_bytes(data)
     temporary.replace(path)
     return len(data)
@@ -173,7 +199,7 @@ def read_header(path: Path) -> Header:
     """The header alone: a few hundred bytes are read."""
     with path.open("rb") as file:
         start = file.read(len(_MAGIC) + _LENGTHS.size)
-        if not start.startswith(_MAGIC):
+        if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + _LENGTHS.size:
             raise RecordingCorrupt(f"{path} is not a state file.")
         head_length, _ = _LENGTHS.unpack(start[len(_MAGIC) :])
         return msgspec.msgpack.decode(file.read(head_length), type=Header)
@@ -184,6 +210,8 @@ def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
     data = path.read_bytes()
     if len(data) < 20 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
         raise RecordingCorrupt(f"State file {path} does not match its checksum.")
+    if not data.startswith(_MAGIC):
+        raise RecordingCorrupt(f"{path} is not a state file.")
     start = len(_MAGIC) + _LENGTHS.size
     head_length, body_length = _LENGTHS.unpack(data[len(_MAGIC) : start])
     head = msgspec.msgpack.decode(data[start : start + head_length], type=Header)

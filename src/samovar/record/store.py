@@ -155,7 +155,7 @@ class Recording:
             return cls(folder)
         made = cls(folder, lock=_lock(folder))
         made.log = Log(folder / LOG)
-        made._sweep()
+        made.sweep()
         return made
 
     def close(self) -> None:
@@ -178,7 +178,8 @@ class Recording:
             return False
         return False
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Clear away what unfinished epochs left."""
         counted = {self.epoch_folder(e).name for e in self.history().epochs}
         for folder in (self.path / "epochs").iterdir():
             if folder.name not in counted:

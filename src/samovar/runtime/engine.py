@@ -1,21 +1,31 @@
-"""The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own."""
+"""The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own.
+
+An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
+at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are
+not retried.
+"""
 
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from samovar.errors import RunStopped
+from samovar.errors import RunError, RunStopped
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
-from samovar.runtime.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
+from samovar.runtime.failures import what_was_lost
 from samovar.runtime.pacing import Pacer
 
-__all__ = ["LevelStream", "run_levels", "streams_of"]
+__all__ = ["ATTEMPTS", "LevelStream", "run_levels", "streams_of"]
 
 log = logging.getLogger("samovar.engine")
+
+ATTEMPTS = 3
+"""How often an epoch is tried before a run gives up on workers or executors that keep dying."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +121,7 @@ def _run_level(
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
         number = len(context.history.epochs)
         context.range = EpochRange(low, high, units, first, last)
-        epoch = Epoch(context, number, context.range, attempt=new_attempt())
-        outcome = epoch.run()
+        epoch, outcome = _attempt(context, number, context.range, stopping)
         fact = EpochCommitted(
             at=time.time(),
             epoch=number,
@@ -135,6 +144,32 @@ def _run_level(
         first = False
         if last:
             return
+
+
+def _attempt(
+    context: RunContext, number: int, covers: EpochRange, stopping: Callable[[], bool]
+) -> tuple[Epoch, Outcome]:
+    """Run an epoch; again, as a fresh attempt, when Spark lost something on the way."""
+    lost = ""
+    for tried in range(1, ATTEMPTS + 1):
+        epoch = Epoch(context, number, covers, attempt=new_attempt())
+        try:
+            outcome = epoch.run()
+            if not epoch.recomputed():
+                return epoch, outcome
+            lost = "an executor was lost and its part computed again, so that counters may be off"
+        except Exception as error:
+            found = what_was_lost(error)
+            if found is None or stopping():
+                raise
+            lost = found
+        log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
+        shutil.rmtree(epoch.folder, ignore_errors=True)
+    raise RunError(
+        f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",
+        hint="Often memory is short: look at the executors' logs, use smaller epochs (epoch_bytes=) or more memory "
+        "(spark.executor.memory), then resume the run. Every committed epoch is kept.",
+    )
 
 
 def _take(streams: list[LevelStream], wanted: int) -> tuple[dict[str, tuple[int, int]], int]:

@@ -62,12 +62,20 @@ class RunContext:
     shared: dict[str, DataFrame] = field(default_factory=dict)
     range: EpochRange | None = None
     """The epoch that is being run."""
+    working: str | None = None
+    """The operator whose rows are being written."""
 
     def describe(self, text: str) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread."""
         context = getattr(self.spark, "sparkContext", None)
         if context is not None:
             context.setJobDescription(f"{self.plan.graph.name}: {text}")
+
+    def group(self, name: str | None) -> None:
+        """The job group of the jobs that follow, on this thread: an attempt's, so that it can be asked about."""
+        context = getattr(self.spark, "sparkContext", None)
+        if context is not None:
+            context.setLocalProperty("spark.jobGroup.id", name)
 
     def forget_shared(self) -> None:
         """Give back what was kept for a level."""
@@ -270,11 +278,13 @@ class Epoch:
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.spark.addTag(self.context.tag)
+        self.context.group(self.attempt)
         try:
             for name in self.plan.graph.ops:
                 self._run_terminal(name)
                 self._raise_failures()
         finally:
+            self.context.group(None)
             self.spark.removeTag(self.context.tag)
             for df in self._reused:
                 df.unpersist()
@@ -285,12 +295,35 @@ class Epoch:
         counters = add_up(self.plan, self._measured, self.low, self.high)
         return Outcome(counters, state, rejected, time.perf_counter() - started)
 
+    def recomputed(self) -> bool:
+        """Whether Spark computed part of the epoch twice because an executor died; asked after `run`.
+
+        Results and state files count once all the same, but a counter in the plan of a shuffle's map side counts each
+        time. Spark shows it as a stage with a second attempt or more completed tasks than it has, or, with adaptive
+        execution (which runs each stage as a job), as a job in which more than one stage did work.
+        """
+        spark = getattr(self.spark, "sparkContext", None)
+        if spark is None or spark.master.startswith("local") or not (self._observations or self._corrupt):
+            return False
+        tracker = spark.statusTracker()
+        adaptive = self.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true"
+        for number in tracker.getJobIdsForGroup(self.attempt):
+            job = tracker.getJobInfo(number)
+            stages = [tracker.getStageInfo(s) for s in job.stageIds] if job is not None else []
+            ran = [s for s in stages if s is not None and s.numCompletedTasks + s.numFailedTasks]
+            if any(s.currentAttemptId > 0 or s.numCompletedTasks > s.numTasks for s in ran):
+                return True
+            if adaptive and len(ran) > 1:
+                return True
+        return False
+
     def _run_terminal(self, name: str) -> None:
         placement = self.plan.placement
         at = placement.level[name]
         if not self.low <= at <= self.high:
             return
         op = self.plan.graph.ops[name]
+        self.context.working = name
         if placement.ends(name) and name in self._stored:
             if self.plan.shape(name) == "accumulate":
                 total = Observation()

@@ -1,34 +1,66 @@
 """From what Spark raises to what a person can act on: which operator, which row, what to do.
 
-An expression that failed inside Spark is looked for by splitting: first the operator, then, by halves, the row. That
-runs some twenty small jobs over the failed epoch's input, only after a failure.
+Spark says what failed, seldom where. The operator is found by the SQL text Spark quotes, else by trying operators in
+order; the row by splitting: first the epoch's files, then halves of the rows of one file. All of it happens after a
+failure, costs some twenty small jobs, and gives up after `PATIENCE` seconds with what is known by then. Nothing is
+kept in memory: the rows that are searched lie in the failed attempt's folder, which is removed with it.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from samovar.compile.native import visible
-from samovar.errors import EnvironmentProblem, ExpressionFailed, RunError, SamovarError, StorageProblem
+from samovar.compile.native import apply_native, as_column, hidden
+from samovar.errors import (
+    EnvironmentProblem,
+    ExpressionFailed,
+    OperatorFailed,
+    RunError,
+    SamovarError,
+    SourceError,
+    StorageProblem,
+)
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
 from samovar.ids import new_attempt
 from samovar.runtime.epoch import Epoch, RunContext
+from samovar.runtime.rejected import first_bad_row
 
 __all__ = ["explain_failure"]
 
 log = logging.getLogger("samovar.failures")
 
+PATIENCE = 20.0
+"""Seconds after which the search for a row is given up."""
 _FULL = ("No space left on device", "Disk quota exceeded", "ENOSPC")
+_GONE = (
+    "SparkContext was shut down",
+    "SparkContext has been shutdown",
+    "stopped SparkContext",
+    "Answer from Java side is empty",
+    "Error while obtaining a new communication channel",
+    "Error while sending or receiving",
+    "An error occurred while trying to connect to the Java server",
+    "Connection refused",
+    "INVALID_HANDLE.SESSION",
+)
+_SPARK = (PySparkException, Py4JError)
 
 
 def explain_failure(context: RunContext, error: BaseException) -> BaseException:
-    """The error to show for what ended a run."""
+    """The error to show for what ended a run. Runs Spark jobs to find operator and row when an expression failed."""
     if isinstance(error, SamovarError) or not isinstance(error, Exception):
         return error
     text = str(error)
@@ -37,136 +69,525 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
             "The disk is full: the epoch could not be written.",
             hint="Free some space and resume the run; every committed epoch is kept.",
         )
+    if any(sign in text for sign in _GONE) or _is_dead(context):
+        done = len(context.history.epochs)
+        kept = f"{done} epochs are committed: go on with" if done else "Start it anew, or go on with"
+        return EnvironmentProblem(
+            "The Spark session ended while the run was going on.",
+            hint=f"{kept} sv.open({str(context.recording.path)!r}).resume(). "
+            "If Java was killed, look whether the machine ran out of memory (spark.driver.memory).",
+        )
     if isinstance(error, OSError):
         return StorageProblem(f"The recording could not be written: {error}.")
-    if not isinstance(error, PySparkException | Py4JError):
+    if not isinstance(error, _SPARK):
         return error
-    if (
-        "SparkContext was shut down" in text
-        or "SparkContext has been shutdown" in text
-        or "Answer from Java side is empty" in text
-    ):
-        return EnvironmentProblem(
-            "The Spark session ended while the run was going on.", hint="Resume the run."
+    epoch = len(context.history.epochs)
+    said = _Said.of(error)
+    try:
+        found = _Search(context).find(said)
+    except Exception:  # what is known already is worth showing
+        log.debug("the search for the cause failed", exc_info=True)
+        found = None
+    if found is None:
+        operator = context.working
+        about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
+        return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
+    return _to_show(context, found, epoch)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What Spark said of a failure, without its stack."""
+
+    condition: str
+    message: str
+    fragments: tuple[str, ...] = ()
+    python: str = ""
+    """The traceback of a Python function, limited to the user's code."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> _Said:
+        text = str(error)
+        condition = ""
+        fragments: list[str] = []
+        if isinstance(error, PySparkException):
+            condition = str(error.getCondition() or "")
+            try:
+                fragments = [str(c.fragment()) for c in error.getQueryContext() if str(c.fragment() or "")]
+            except Exception:
+                fragments = []
+        python = _python_traceback(text)
+        if python:
+            return cls(condition, python.splitlines()[-1], tuple(fragments), python)
+        wanted = re.search(r"\[([A-Z][A-Z_0-9.]+)\] ?([^\n]*(?:\n(?!==|\tat |JVM)[^\n]+)?)", text)
+        if wanted:
+            condition, line = condition or wanted.group(1), wanted.group(2)
+        else:
+            causes = re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text)
+            lines = [ln.strip() for ln in text.splitlines() if ln.strip()]
+            line = causes[-1] if causes else next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
+        line = re.sub(r"\s*SQLSTATE: \w+", "", line)
+        line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
+        return cls(condition, line.strip()[:600], tuple(fragments))
+
+    @property
+    def text(self) -> str:
+        """In a line or two: the message, and the expression it is about."""
+        about = f"\n    in: {self.fragments[0]}" if self.fragments and not self.python else ""
+        return f"{self.message}{about}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    operator: str
+    said: _Said
+    row: dict[str, Any] | None = None
+    note: str = ""
+
+
+def _to_show(context: RunContext, found: _Found, epoch: int) -> SamovarError:
+    op = context.plan.graph.ops[found.operator]
+    said = found.said
+    if isinstance(op, ops.SOURCES):
+        return _source_problem(context, op, said)
+    if isinstance(op, ops.Python | ops.Batches):
+        crashed = "exited unexpectedly" in said.message or "crashed" in said.message
+        return OperatorFailed(
+            op.name,
+            row=None,
+            error="the Python process running it ended without a word" if crashed else said.message,
+            traceback="" if crashed else said.python,
+            epoch=epoch,
+            during="its input" if crashed else "its output",
+            hint="It may have run out of memory, or called os._exit or native code that crashed."
+            if crashed
+            else f"Its rows must fit its schema: {context.plan.schemas[op.name].simpleString()[:300]}.",
         )
-    message = _first_line(text)
-    found = _locate(context)
-    if found is not None:
-        operator, row, said = found
-        return ExpressionFailed(
-            operator,
-            error=said or message,
-            row=row,
-            epoch=len(context.history.epochs),
-            hint=_advice(said or message),
-        )
-    return RunError(
-        f"Spark could not run epoch {len(context.history.epochs)}: {message}", hint=_advice(message)
+    return ExpressionFailed(
+        op.name, error=said.text, row=found.row, epoch=epoch, hint=_advice(said, op), note=found.note, traceback=said.python
     )
 
 
-def _first_line(text: str) -> str:
-    wanted = re.search(r"(\[[A-Z_0-9.]+\][^\n]*)", text)
-    line = wanted.group(1) if wanted else next((ln for ln in text.splitlines() if ln.strip()), text)
-    line = re.sub(r"\s*SQLSTATE: \w+", "", line)
-    return line[:600]
+def _source_problem(context: RunContext, op: Op, said: _Said) -> SourceError:
+    source = context.sources[op.name]
+    if "MALFORMED" in said.condition or "failfast" in str(source.options.get("mode", "")).lower():
+        covers = context.range
+        units = covers.units.get(op.name, (0, len(source.units))) if covers else (0, len(source.units))
+        bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
+        if bad is not None:
+            file, line, text = bad
+            return SourceError(
+                f"Expected rows of {source.struct.simpleString()[:300]}, got a row that does not parse:\n"
+                f"    {file}, line {line or '?'}: {text[:300]}",
+                operator=op.name,
+                hint='Mend the file, or read it with mode="PERMISSIVE": such rows are then kept as rejected.',
+            )
+    file = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", said.message)
+    where = "/" + file.group(1).lstrip("/") if file else ", ".join(getattr(op, "path", ()))
+    detail = re.sub(r"^Encountered error while reading file \S+\s*", "", said.message)
+    return SourceError(
+        f"Expected {source.format} data that can be read, got a file that cannot: {where}"
+        + (f"\n    {detail}" if detail else ""),
+        operator=op.name,
+        hint="All files of a source need the same columns and types: move this one away or rewrite it."
+        if "MISMATCH" in said.condition
+        else "The file is damaged or of another format: replace it, or move it out of the folder.",
+    )
 
 
-def _advice(message: str) -> str | None:
-    if "DIVIDE_BY_ZERO" in message:
+def _advice(said: _Said, op: Op | None) -> str | None:
+    condition = f"{said.condition} {said.message}"
+    coerced = isinstance(op, ops.Union | ops.Join)
+    if "DIVIDE_BY_ZERO" in condition or "Division by zero" in condition or "REMAINDER_BY_ZERO" in condition:
         return "Filter such rows out first, or use try_divide(a, b), which gives null."
-    if "CAST_INVALID_INPUT" in message or "CANNOT_PARSE" in message:
+    if "CAST_INVALID_INPUT" in condition and coerced:
+        kind = "columns of a union" if isinstance(op, ops.Union) else "two sides of a join condition"
+        return f"The {kind} differ in type, so Spark casts: cast one side yourself, or use try_cast(... AS ...)."
+    if "CAST" in condition or "CANNOT_PARSE" in condition:
         return "Clean the value first, or use try_cast(... AS ...), which gives null."
-    if "ARITHMETIC_OVERFLOW" in message:
-        return "Cast to a wider type first, or use try_add / try_multiply / try_sum."
+    if "OVERFLOW" in condition or "NUMERIC_VALUE_OUT_OF_RANGE" in condition:
+        return "Cast to a wider type first (decimal(38, 0), double), or use try_add / try_multiply / try_sum."
+    if "INVALID_ARRAY_INDEX" in condition or "INVALID_INDEX_OF_ZERO" in condition:
+        return "Use get(array, index) or try_element_at(array, position), which give null."
+    if said.python:
+        return "Handle such values in the function, or filter the rows out before."
     return None
 
 
-def _locate(context: RunContext) -> tuple[str, dict[str, Any] | None, str] | None:
-    """The operator whose expression fails in the epoch after the last committed one, and a row it fails on."""
-    plan = context.plan
-    covers = context.range
-    if covers is None:
-        return None
-    low, high = covers.low, covers.high
-    epoch = Epoch(context, len(context.history.epochs), covers, attempt=f"probe-{new_attempt()}")
-    epoch.folder.mkdir(parents=True, exist_ok=True)
-    for level in range(low, high + 1):
-        for name, op in plan.graph.ops.items():
-            if not plan.placement.works(name, level) or name in plan.fused:
-                continue
-            try:
-                if plan.placement.ends(name):
-                    if plan.shape(name) == "accumulate":
-                        _try(epoch.frames.partial(name))
-                        if name not in epoch._stored:
-                            _try(epoch.frames.stream(name, level + 1))
-                    else:
-                        for port in range(len(op.inputs)):
-                            _try(epoch.frames.kept(name, port))
-                else:
-                    _try(epoch.frames.stream(name, level))
-            except (PySparkException, Py4JError) as error:
-                said = _first_line(str(error))
-                ups = [up for up in op.inputs if plan.placement.works(up, level) or plan.placement.ends(up)]
-                row = None
-                if len(op.inputs) == 1 and ups:
-                    row = _bisect(epoch, name, epoch.frames.stream(op.inputs[0], level))
-                return name, row, said
-    return None
+# --- the search -----------------------------------------------------------------------------------------------------
 
 
-def _try(df: DataFrame) -> None:
-    df.write.format("noop").mode("overwrite").save()
+class _Probe(Epoch):
+    """The failed epoch once more, to look into: counts nothing, keeps nothing in memory."""
+
+    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
+        return df
+
+    def reused(self, df: DataFrame) -> DataFrame:
+        return df
+
+    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame:
+        return self.context.shared[key] if key in self.context.shared else make()
 
 
-def _bisect(epoch: Epoch, name: str, source: DataFrame) -> dict[str, Any] | None:
-    """A single row of an operator's input on which the operator fails."""
-    from samovar.compile.native import apply_native
-    from samovar.graph import operators as ops
+@dataclass(frozen=True)
+class _Role:
+    """An operator's part in an epoch: what it makes there, and out of what (None: no single rows to search)."""
 
-    plan = epoch.plan
-    op = plan.graph.ops[name]
-    kept = source.select("*", F.monotonically_increasing_id().alias("__sv_n")).persist()
-    try:
+    name: str
+    frame: Callable[[_Probe], DataFrame]
+    inputs: Callable[[_Probe], list[DataFrame] | None]
+    streams: bool = False
+    """Whether its input comes straight from slices of files, so that the search can begin with the files."""
 
-        def fails(df: DataFrame) -> bool:
-            plain = df.drop("__sv_n")
-            try:
-                if isinstance(op, ops.Aggregate):
-                    _try(apply_native(op, [plain], "keep"))
-                else:
-                    _try(apply_native(op, [plain], plan.shape(name)))
-            except (PySparkException, Py4JError):
-                return True
-            return False
 
-        ids = kept.select(F.min("__sv_n"), F.max("__sv_n")).first()
-        if ids is None or ids[0] is None:
+class _Search:
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.plan = context.plan
+        self.until = time.monotonic() + PATIENCE
+        self.scratch = 0
+
+    def find(self, said: _Said) -> _Found | None:
+        """The operator that fails in the epoch after the last committed one, and a row it fails on."""
+        if self.context.range is None:
             return None
-        low, high = int(ids[0]), int(ids[1])
-        for _ in range(80):
-            if low == high:
-                break
+        self.context.describe("looking for the cause of a failure")
+        probe = self._probe()
+        roles = list(self._roles())
+        quoted = [r for r in roles if any(_mentions(self.plan.graph.ops[r.name], f) for f in said.fragments)]
+        for role in [*quoted, *(r for r in roles if r not in quoted)]:
+            failed = _try(role.frame(probe))
+            if failed is None:
+                if time.monotonic() > self.until:
+                    return None
+                continue
+            found = _Found(role.name, _Said.of(failed))
+            try:
+                return self._with_row(found, role)
+            except _Late:
+                return replace(found, note="The row was not looked for any longer.")
+        return None
+
+    def _probe(self, units: dict[str, tuple[int, int]] | None = None) -> _Probe:
+        covers = self.context.range
+        assert covers is not None
+        if units is not None:
+            covers = replace(covers, units=units)
+        probe = _Probe(self.context, len(self.context.history.epochs), covers, attempt=f"probe-{new_attempt()}")
+        probe.folder.mkdir(parents=True, exist_ok=True)
+        return probe
+
+    def _roles(self) -> Iterator[_Role]:
+        """What happens in the epoch, in the order of the workflow."""
+        covers = self.context.range
+        assert covers is not None
+        place, graph = self.plan.placement, self.plan.graph
+        for level in range(covers.low, covers.high + 1):
+            for name, op in graph.ops.items():
+                if name in self.plan.fused:
+                    continue
+                if place.ends(name):
+                    if level in place.streams[name] or level in place.whole[name]:
+                        yield self._ended(name, level)
+                    if place.level[name] == level:
+                        yield from self._taken(name, op, level)
+                elif place.works(name, level) and not place.is_sink(name):
+                    yield _Role(
+                        name,
+                        lambda p, n=name, at=level: p.frames.stream(n, at),
+                        lambda p, o=op, at=level: self._streamed(p, o, at),
+                        streams=self._from_files(name),
+                    )
+                elif level in place.whole[name] and not place.works(name, level):
+                    yield _Role(
+                        name,
+                        lambda p, n=name: p.frames.whole(n),
+                        lambda p, o=op: [p.frames.whole(up) for up in o.inputs],
+                    )
+
+    def _ended(self, name: str, level: int) -> _Role:
+        place = self.plan.placement
+        covers = self.context.range
+        assert covers is not None
+
+        def frame(p: _Probe) -> DataFrame:
+            return p.frames.stream(name, level) if level in place.streams[name] else p.frames.whole(name)
+
+        def inputs(p: _Probe) -> list[DataFrame] | None:
+            op = self.plan.graph.ops[name]
+            if place.level[name] >= covers.low:
+                return [p.frames.stream(up, place.level[name]) for up in op.inputs]
+            if self.plan.shape(name) == "accumulate":
+                return None
+            return [
+                p.frames._named(up, p.parts("deltas", f"{name}.{port}", p.frames.kept_schema(name, port)))
+                for port, up in enumerate(op.inputs)
+            ]
+
+        return _Role(name, frame, inputs)
+
+    def _taken(self, name: str, op: Op, level: int) -> Iterator[_Role]:
+        if self.plan.shape(name) == "accumulate":
+            yield _Role(
+                name,
+                lambda p: p.frames.partial(name),
+                lambda p: [p.frames.stream(op.inputs[0], level)],
+                streams=self._from_files(op.inputs[0]),
+            )
+
+    def _streamed(self, p: _Probe, op: Op, level: int) -> list[DataFrame]:
+        place = self.plan.placement
+        if op.name not in place.build:
+            return [p.frames.stream(up, level) for up in op.inputs]
+        b = 0 if place.build[op.name] == "left" else 1
+        build = op.inputs[b]
+        made = [
+            p.frames.whole(up)
+            if up == build and i == b and op.name in place.inline
+            else p.frames._named(up, p.whole(up))
+            if i == b
+            else p.frames.stream(up, level)
+            for i, up in enumerate(op.inputs)
+        ]
+        return made
+
+    def _from_files(self, name: str) -> bool:
+        """Whether an operator's input in an epoch is a function of each file alone."""
+        place, graph = self.plan.placement, self.plan.graph
+        at = [graph.ops[name], *graph.upstream(name)]
+        return all(place.free(o.name) for o in at) and not any(place.ends(o.name) for o in at)
+
+    # --- the row ----------------------------------------------------------------------------------------------------
+
+    def _with_row(self, found: _Found, role: _Role) -> _Found:
+        op = self.plan.graph.ops[role.name]
+        if isinstance(op, (*ops.SOURCES, *ops.SINKS, ops.Limit, ops.Sample, ops.Batches)) or (
+            isinstance(op, ops.Python) and not op.by
+        ):
+            return found
+        probe = self._narrowed(role) if role.streams else self._probe()
+        inputs = role.inputs(probe)
+        if inputs is None:
+            return replace(found, note="It takes several rows together to fail.")
+        held = [self._hold(probe, df, up) for df, up in zip(inputs, op.inputs, strict=True)]
+
+        def fails(parts: Sequence[DataFrame]) -> bool:
+            self._in_time()
+            return _try(_evaluated(op, parts, self.plan.shape(role.name))) is not None
+
+        chosen: list[_Rows] = list(held)
+        for i, rows in enumerate(held):
+            one = self._one(rows, lambda part, i=i: fails([p.frame() if j != i else part.frame() for j, p in enumerate(chosen)]))
+            if one is None:
+                if isinstance(op, ops.Union):
+                    continue
+                return self._group(found, op, held[0]) if len(held) == 1 else found
+            if isinstance(op, ops.Union):
+                return replace(found, row=one.row())
+            chosen[i] = one
+        if len(held) == 1:
+            return replace(found, row=chosen[0].row())
+        # a side that fails with any other row as well is not to blame
+        sides = {}
+        for i, up in enumerate(op.inputs):
+            other = held[i].last()
+            parts = [p.frame() if j != i else other.frame() for j, p in enumerate(chosen)]
+            if other.same(chosen[i]) or not fails(parts):
+                sides[up if up not in sides else f"{up} (right)"] = chosen[i].row()
+        if len(sides) == 1:
+            return replace(found, row=next(iter(sides.values())), note=f"The row comes from '{next(iter(sides))}'.")
+        return replace(found, row=sides or None)
+
+    def _one(self, rows: _Rows, fails: Callable[[_Rows], bool]) -> _Rows | None:
+        """The first row that fails by itself, by halves."""
+        if rows.count == 0:
+            return None
+        while rows.count > 1:
+            first, second = rows.halves()
+            rows = first if fails(first) else second
+        return rows if fails(rows) else None
+
+    def _group(self, found: _Found, op: Op, rows: _Rows) -> _Found:
+        """No row fails alone: the group whose rows fail together, if there are groups."""
+        note = "No single row fails: it takes several together."
+        if not isinstance(op, ops.Aggregate) or not op.keys or op.grouping != "groupBy":
+            return replace(found, note=note)
+        mark = F.pmod(F.xxhash64(*(as_column(k) for k in op.keys)), F.lit(1 << 20))
+        low, high = 0, 1 << 20
+        while high - low > 1:
+            self._in_time()
             middle = (low + high) // 2
-            part = kept.filter((F.col("__sv_n") >= low) & (F.col("__sv_n") <= middle))
-            if fails(part):
+            part = rows.frame().filter((mark >= low) & (mark < middle))
+            if _try(apply_native(op, [part], "keep")) is not None:
                 high = middle
             else:
-                low = middle + 1
-                # jump over the gaps that partition numbers leave
-                after = (
-                    kept.filter((F.col("__sv_n") >= low) & (F.col("__sv_n") <= high))
-                    .agg(F.min("__sv_n"))
-                    .first()
-                )
-                if after is None or after[0] is None:
-                    return None
-                low = int(after[0])
-        row = kept.filter(F.col("__sv_n") == low)
-        if not fails(row):
-            return None
-        found = row.select(*(f"`{c}`" for c in visible(row))).first()
-        return None if found is None else found.asDict(recursive=True)
-    finally:
-        kept.unpersist()
+                low = middle
+        keys = rows.frame().filter(mark == low).select(*(as_column(k) for k in op.keys)).distinct().limit(2).collect()
+        if len(keys) != 1:
+            return replace(found, note=note)
+        return replace(found, row=keys[0].asDict(recursive=True), note="It is the rows of this group together.")
+
+    def _narrowed(self, role: _Role) -> _Probe:
+        """The epoch over the one file in which the operator fails."""
+        covers = self.context.range
+        assert covers is not None
+        for name in covers.units:
+            others = {n: (a, a) for n, (a, _) in covers.units.items()}
+            start, stop = covers.units[name]
+            if start == stop or _try(role.frame(self._probe({**others, name: (start, stop)}))) is None:
+                continue
+            while stop - start > 1:
+                self._in_time()
+                middle = (start + stop) // 2
+                if _try(role.frame(self._probe({**others, name: (start, middle)}))) is not None:
+                    stop = middle
+                else:
+                    start = middle
+            probe = self._probe({**others, name: (start, stop)})
+            return probe if _try(role.frame(probe)) is not None else self._probe()
+        return self._probe()
+
+    def _hold(self, probe: _Probe, df: DataFrame, name: str) -> _Rows:
+        """The rows of a frame as files, in order, so that parts of them can be looked at cheaply."""
+        self._in_time()
+        plain = df.drop(*hidden(df)) if hidden(df) else df
+        names = plain.columns
+        self.scratch += 1
+        folder = probe.folder / f"search-{self.scratch}"
+        physical = plain.toDF(*(f"c{i}" for i in range(len(names))))
+        physical.write.option("maxRecordsPerFile", 8192).option("compression", "lz4").parquet(str(folder))
+        files = [(p, pq.read_metadata(p).num_rows) for p in sorted(folder.glob("*.parquet"))]
+        alias = name if name in self.plan.referenced else None
+        return _Rows(self.context, plain, tuple(f for f in files if f[1]), 0, sum(n for _, n in files), alias)
+
+    def _in_time(self) -> None:
+        if time.monotonic() > self.until:
+            raise _Late
+
+
+class _Late(Exception):
+    """The search has taken too long."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows `start` to `stop` of some files."""
+
+    context: RunContext
+    like: DataFrame
+    files: tuple[tuple[Path, int], ...]
+    start: int
+    stop: int
+    alias: str | None
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.start
+
+    def halves(self) -> tuple[_Rows, _Rows]:
+        middle = (self.start + self.stop) // 2
+        ends = 0
+        for _, rows in self.files:  # cut between files while there are several
+            ends += rows
+            if self.start < ends < self.stop and abs(ends - middle) <= self.count // 4:
+                middle = ends
+                break
+        return replace(self, stop=middle), replace(self, start=middle)
+
+    def last(self) -> _Rows:
+        return replace(self, start=self.stop - 1) if self.count else self
+
+    def same(self, other: _Rows) -> bool:
+        return (self.start, self.stop) == (other.start, other.stop)
+
+    def frame(self) -> DataFrame:
+        spark = self.context.spark
+        inside: list[tuple[Path, int, int]] = []
+        at = 0
+        for path, rows in self.files:
+            low, high = max(self.start - at, 0), min(self.stop - at, rows)
+            if low < high:
+                inside.append((path, low, high))
+            at += rows
+        schema = self.like.schema
+        if not inside:
+            made = spark.createDataFrame([], schema)
+        else:
+            at_first, at_last = inside[0], inside[-1]
+            read = spark.read.parquet(*(str(p) for p, _, _ in inside))
+            whole = all(low == 0 and high == dict(self.files)[p] for p, low, high in inside)
+            if not whole:
+                name, index = F.col("_metadata.file_name"), F.col("_metadata.row_index")
+                if at_first[1]:
+                    read = read.filter((name != at_first[0].name) | (index >= at_first[1]))
+                if at_last[2] < dict(self.files)[at_last[0]]:
+                    read = read.filter((name != at_last[0].name) | (index < at_last[2]))
+            made = read.toDF(*schema.names)
+        return made.alias(self.alias) if self.alias else made
+
+    def row(self) -> dict[str, Any] | None:
+        found = self.frame().limit(1).collect()
+        return dict(zip(self.like.columns, found[0], strict=True)) if found else None
+
+
+def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
+    """What an operator computes of its input, and no more."""
+    df = parts[0]
+    match op:
+        case ops.Filter():
+            return df.select(as_column(op.condition).alias("v"))
+        case ops.WithColumns() if shape == "one":
+            return df.select(*(as_column(v).alias(f"v{i}") for i, v in enumerate(op.columns.values())))
+        case ops.Python():
+            return df.select(*(as_column(k) for k in op.by))
+    return apply_native(op, list(parts), shape)
+
+
+def _try(df: DataFrame) -> Exception | None:
+    try:
+        df.write.format("noop").mode("overwrite").save()
+    except _SPARK as error:
+        return error
+    return None
+
+
+def _mentions(op: Op, fragment: str) -> bool:
+    wanted = _bare(fragment)
+    return any(wanted in _bare(text) for text in op.expressions())
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\s`()]+", "", str(text)).lower()
+
+
+def _is_dead(context: RunContext) -> bool:
+    try:
+        spark_context = context.spark.sparkContext
+    except Exception:  # Spark Connect has none
+        return False
+    try:
+        return spark_context._jsc is None or not spark_context.defaultParallelism
+    except Exception:
+        return True
+
+
+_FRAME = re.compile(r'  File "(?P<file>[^"]+)", line \d+, in [^\n]*\n(?:    [^\n]*\n)*')
+
+
+def _python_traceback(text: str) -> str:
+    """The last Python traceback in a text, without the frames of Spark, of Samovar and of libraries."""
+    start = text.rfind("Traceback (most recent call last):")
+    if start < 0:
+        return ""
+    body = text[start:].split("\n\tat ")[0].split("\n\nJVM stacktrace")[0]
+    frames = [m for m in _FRAME.finditer(body) if not _foreign(m.group("file"))]
+    ends = [m.end() for m in _FRAME.finditer(body)]
+    last = body[ends[-1] :].strip() if ends else body.splitlines()[-1]
+    last = re.sub(r"^[\w.]+\.(\w+(?:Error|Exception|Warning)):", r"\1:", last)
+    head = "Traceback (most recent call last):\n" if frames else ""
+    return head + "".join(m.group(0) for m in frames[-8:]) + last[:800]
+
+
+def _foreign(file: str) -> bool:
+    return any(part in file for part in ("/pyspark/", "pyspark.zip", "/samovar/", "site-packages", "/lib/python3"))

@@ -6,6 +6,7 @@ move that was interrupted is finished by the next resume; file names carry the r
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -55,16 +56,23 @@ def publish(context: RunContext) -> None:
 
 
 def _publish(context: RunContext, op: ops.Write) -> int:
+    """Move what is not moved yet; returns how many files of this run lie at the target then."""
     target = _target(op)
-    mark = slug(context.recording.run_id)
-    if op.mode == "ignore" and target.exists() and not any(mark in p.name for p in target.rglob("*")):
+    mark = f"part-{slug(context.recording.run_id)}-"
+    present = [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]
+    foreign = [p for p in present if not p.name.startswith(mark)]
+    if op.mode == "ignore" and foreign and len(foreign) == len(present):
         return 0
-    target.mkdir(parents=True, exist_ok=True)
+    if op.mode == "error" and any(not p.name.startswith(("_", ".")) for p in foreign):
+        raise StorageProblem(
+            f"'{op.name}' was to write to {op.path}, where files have appeared since the run started.",
+            operator=op.name,
+            hint="Move them away and resume the run: nothing is computed again.",
+        )
     if op.mode == "overwrite":
-        for old in target.iterdir():
-            if mark not in old.name and not any(mark in p.name for p in old.rglob("*")):
-                shutil.rmtree(old) if old.is_dir() else old.unlink()
-    moved = 0
+        for old in foreign:
+            old.unlink()
+    target.mkdir(parents=True, exist_ok=True)
     for epoch in context.history.epochs:
         for folder in context.recording.parts("results", op.name, [epoch]):
             for file in sorted(
@@ -73,10 +81,33 @@ def _publish(context: RunContext, op: ops.Write) -> int:
                 where = target / file.relative_to(folder).parent
                 where.mkdir(parents=True, exist_ok=True)
                 part = file.name.removeprefix("part-")
-                shutil.move(file, where / f"part-{mark}-{epoch.epoch:06d}-{part}")
-                moved += 1
+                _move(file, where / f"{mark}{epoch.epoch:06d}-{part}")
+    if op.mode == "overwrite":
+        _drop_empty_folders(target)
     (target / "_SUCCESS").touch()
-    return moved
+    return sum(1 for p in target.rglob(f"{mark}*"))
+
+
+def _move(file: Path, to: Path) -> None:
+    """Rename; onto another disk, copy under a name that readers skip, then rename: never half a file."""
+    try:
+        file.replace(to)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        hidden = to.with_name(f".{to.name}")
+        try:
+            shutil.copy2(file, hidden)
+            hidden.replace(to)
+        finally:
+            hidden.unlink(missing_ok=True)
+        file.unlink()
+
+
+def _drop_empty_folders(target: Path) -> None:
+    for folder in sorted((p for p in target.rglob("*") if p.is_dir()), reverse=True):
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _target(op: ops.Write) -> Path:

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
 from samovar import __version__
-from samovar.compile.analysis import analyse
+from samovar.compile.analysis import Analysis, analyse
 from samovar.compile.plan import make_plan
 from samovar.errors import (
     RecordingError,
@@ -30,6 +31,7 @@ from samovar.errors import (
     WorkflowError,
 )
 from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
 from samovar.ids import new_run_id
 from samovar.record.log import EpochCommitted, RunEnded, RunResumed, RunStarted
@@ -43,10 +45,10 @@ from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import past_progress, read_result, recorded_progress, status_of
 from samovar.runtime.session import spark_session
-from samovar.runtime.sources import Source, check_unchanged, list_source
+from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
 
-__all__ = ["Past", "Run", "open_recording", "schema", "start"]
+__all__ = ["Past", "Run", "as_sql", "open_recording", "schema", "start"]
 
 log = logging.getLogger("samovar")
 
@@ -109,9 +111,11 @@ def start(
                 options={**options, **settings},
             )
         )
-    except BaseException:
+    except BaseException as error:
         recording.close()
         shutil.rmtree(root if scratch else recording.path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageProblem(f"The recording {recording.path} could not be started: {error}.") from error
         raise
     context = RunContext(session, plan, sources, recording, recording.history(), pickled, run)
     made._begin(context, epoch_bytes, watch)
@@ -228,9 +232,13 @@ class Run:
             except BaseException as error:
                 self._fail(context, error)
             finally:
-                context.forget_shared()
-                self._recording.close()
-                self._ended.set()
+                try:
+                    context.forget_shared()
+                    self._recording.close()
+                except Exception:  # a session that died, say: the run has ended all the same
+                    log.debug("run %s: clearing up failed", self.id, exc_info=True)
+                finally:
+                    self._ended.set()
 
         self._thread = threading.Thread(target=work, name=f"samovar-{self.id}", daemon=True)
         self._thread.start()
@@ -387,16 +395,22 @@ def open_recording(path: str | os.PathLike[str]) -> Past:
 
 def schema(flow: Workflow, name: str) -> Any:
     """The schema of an operator's output: asks Spark, runs no job beyond what finding a file's schema needs."""
-    session = SparkSession.getActiveSession() or spark_session()
     whole = Graph("", flow._ops)
     wanted = {name, *(op.name for op in whole.upstream(name))}
-    graph = _live(Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live))
-    with tempfile.TemporaryDirectory(prefix="samovar-") as folder:
-        structs = {
-            op.name: list_source(session, op, i, live=graph.live.get(op.name), keep_in=Path(folder)).struct
-            for i, op in enumerate(graph.sources)
-        }
-        return analyse(session, graph, structs).schemas[name]
+    graph = Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live)
+    return _analysed(graph).schemas[name]
+
+
+def as_sql(graph: Graph) -> Graph:
+    """The graph with PySpark Columns as SQL text, where that can be verified."""
+    return _analysed(graph).graph
+
+
+def _analysed(graph: Graph) -> Analysis:
+    session = SparkSession.getActiveSession() or spark_session()
+    graph = _live(graph)
+    schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
+    return analyse(session, graph, schemas)
 
 
 # --- helpers ------------------------------------------------------------------------------------------------
@@ -419,10 +433,13 @@ def _list_sources(
     session: SparkSession, graph: Graph, recording: Recording, note: Callable[[str], None]
 ) -> dict[str, Source]:
     folder = recording.path / "inputs"
-    return {
-        op.name: list_source(session, op, i, live=graph.live.get(op.name), keep_in=folder, note=note)
-        for i, op in enumerate(graph.sources)
-    }
+
+    def listed(number: int, op: Op) -> Source:
+        return list_source(session, op, number, live=graph.live.get(op.name), keep_in=folder, note=note)
+
+    with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
+        found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
+    return {source.name: source for source in found}
 
 
 def _cores(session: SparkSession) -> int:

@@ -32,7 +32,7 @@ from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
 
-__all__ = ["CORRUPT", "Source", "Unit", "check_unchanged", "list_source", "read_units", "source_width"]
+__all__ = ["CORRUPT", "Source", "Unit", "check_unchanged", "list_source", "read_units", "source_schema"]
 
 CORRUPT = f"{HIDDEN}corrupt"
 ROW_BITS = 40
@@ -78,11 +78,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return self.format in ("csv", "json") and self.options.get("mode", "permissive").lower() != "failfast"
 
 
-def source_width(op: Op) -> int:
-    """Parts of a source's positions."""
-    return 3 if isinstance(op, ops.Read) and op.format in ("csv", "json", "text", "orc") else 2
-
-
 def list_source(
     spark: SparkSession,
     op: Op,
@@ -96,6 +91,15 @@ def list_source(
     if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
         return _list_files(spark, op, number, note)
     return _keep(spark, op, number, live, keep_in)
+
+
+def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
+    """A source's schema alone: reads no rows beyond what finding the schema needs."""
+    if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
+        for path in op.path:
+            _files_at(spark, op, path)  # a clear error when nothing is there
+        return _file_schema(spark, op)
+    return _frame_of(spark, op, live).schema
 
 
 def read_units(
@@ -164,19 +168,7 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     for path in op.path:
         files += _files_at(spark, op, path)
     options = dict(op.options)
-    try:
-        reader = spark.read.format(op.format).options(**options)
-        if op.schema is not None and op.format != "text":
-            reader = reader.schema(op.schema)
-        roots = [_spark_path(p) for p in op.path]
-        schema = reader.load(roots).schema
-    except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
-        raise SourceError(
-            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first[:500]}",
-            operator=op.name,
-            hint="Check the format, or give a schema.",
-        ) from None
+    schema = _file_schema(spark, op)
     base = None
     if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
         base = _spark_path(op.path[0])
@@ -195,6 +187,21 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
         units=units,
         files=tuple(files),
     )
+
+
+def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
+    try:
+        reader = spark.read.format(op.format).options(**op.options)
+        if op.schema is not None and op.format != "text":
+            reader = reader.schema(op.schema)
+        return reader.load([_spark_path(p) for p in op.path]).schema
+    except PySparkException as error:
+        first = str(error).strip().splitlines()[0]
+        raise SourceError(
+            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first[:500]}",
+            operator=op.name,
+            hint="Check the format, or give a schema.",
+        ) from None
 
 
 def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:

@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from samovar.errors import WorkflowError
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
@@ -432,6 +433,8 @@ def _save(
     first = not stage.versions.get(bucket, Version()).files
     try:
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, loaded.capture.changes())
+    except WorkflowError as error:  # a value that cannot be pickled
+        raise _UserError(Failure(stage.name, None, str(error), "")) from None
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
     if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):

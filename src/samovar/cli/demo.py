@@ -1,0 +1,102 @@
+"""`samovar demo`: a fraud-detection workflow with a bug, on payments made for it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from samovar.cli.printing import output
+from samovar.cli.running import Output, conduct, session, shown
+from samovar.demo import fraud
+from samovar.demo.export import export as write_export
+from samovar.demo.findings import cut_off, sentences
+from samovar.demo.payments import FEWEST, ROWS, payments_folder
+from samovar.runtime.run import Run
+
+__all__ = ["demo"]
+
+
+def demo(
+    once: Annotated[
+        bool, typer.Option("--once", help="End by itself, for scripts. The demo does so anyhow for now.")
+    ] = False,
+    rows: Annotated[int, typer.Option("--rows", min=FEWEST, help="How many payments.")] = ROWS,
+    record: Annotated[
+        Path, typer.Option("--record", help="The folder recordings go to.", metavar="DIR")
+    ] = Path("runs"),
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            help="Write the workflow (fraud.yaml, fraud.py) and its payments here instead of running it.",
+            metavar="DIR",
+        ),
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
+) -> None:
+    """Run a fraud-detection workflow over generated payments, and look at what is odd in its result.
+
+    Four hundred customers pay with their cards. FE adds features to each payment, FD labels it, FF drops the
+    frauds, and S keeps the rest. The workflow has a bug.
+    """
+    if export is not None:
+        _export(export, rows)
+        return
+    wanted = Output(quiet=quiet, rows=3)
+    made: list[Path] = []
+    making = threading.Thread(target=lambda: made.append(payments_folder(rows)), daemon=True)
+    making.start()  # while Spark starts
+    spark = session(master, {}, wanted)
+    making.join()
+    payments = made[0] if made else payments_folder(rows)  # the second time raises what the thread could not
+    flow = fraud.build(payments)
+    epoch_bytes = max(f.stat().st_size for f in payments.iterdir())
+    run = conduct(lambda: flow.start(spark=spark, record=record, epoch_bytes=epoch_bytes), wanted)
+    _report(run, payments)
+
+
+def _report(run: Run, payments: Path) -> None:
+    console = output()
+    said = sentences(cut_off(payments, run.result("S")))
+    console.print(Text("\nWhat is odd", style="bold"))
+    for sentence in said:
+        console.print(Text(f"  {sentence}"))
+    console.print(Text("\nWhat to try", style="bold"))
+    where = (
+        ""
+        if run.recording is None or shown(run.recording.parent) == "runs"
+        else f" --dir {shown(run.recording.parent)}"
+    )
+    for command, purpose in _commands(where):
+        console.print(Text.assemble("  ", (f"{command:<38}", "cyan"), f" {purpose}"))
+    past = f'sv.open("{shown(run.recording)}")'
+    console.print(
+        Text.assemble("  in Python: ", (past, "cyan"), ' gives .result("S"), .progress, .workflow'),
+        soft_wrap=True,
+    )
+
+
+def _commands(where: str) -> list[tuple[str, str]]:
+    return [
+        (f"samovar show latest{where}", "the workflow, its counters, the size of its state"),
+        (f"samovar show latest --code FE{where}", "an operator's code, as it ran"),
+        (f"samovar runs{where}", "all recorded runs"),
+        ("samovar demo --export fraud", "the workflow to edit: fraud/fraud.yaml, fraud/fraud.py"),
+        ("samovar run fraud/fraud.yaml", "and to run again"),
+    ]
+
+
+def _export(folder: Path, rows: int) -> None:
+    console = output()
+    written: list[Any] = write_export(folder, rows)
+    for path in written:
+        console.print(f"wrote {path}", soft_wrap=True)
+    console.print(
+        f"Edit them, then: samovar run {folder / 'fraud.yaml'}, or samovar run {folder / 'fraud.py'}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,148 @@
+"""Recordings as a command line names them, and what can be said about one, damaged or not."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from samovar.errors import RecordingCorrupt, RecordingNotFound, SamovarError, nearest
+from samovar.graph.workflow import Graph
+from samovar.record.log import AnyFact, read_log
+from samovar.record.store import LOG, History, Recording, find_recordings
+
+__all__ = ["Found", "find_run", "head_of", "look"]
+
+
+def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
+    """The recording that a path, an id, the beginning of an id, or `latest` stands for."""
+    path = Path(named)
+    if (path / LOG).is_file():
+        return path
+    there = find_recordings(folder)
+    if named == "latest":
+        if not there:
+            raise RecordingNotFound(
+                f"Expected recordings in {folder}, found none.",
+                hint="`samovar demo` makes one; --dir names another folder.",
+            )
+        return there[-1]
+    exact = [p for p in there if p.name == named]
+    matching = exact or [p for p in there if p.name.startswith(named)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = ", ".join(p.name for p in matching[-6:])
+        raise RecordingNotFound(
+            f"'{named}' stands for {len(matching)} recordings in {folder}: {names}.",
+            hint="Write more of the name.",
+        )
+    if path.is_dir() and find_recordings(path):
+        raise RecordingNotFound(
+            f"Expected a recording, got the folder of recordings {path}.",
+            hint=f"Name one of them: `samovar runs --dir {path}` lists them.",
+        )
+    close = nearest(named, [p.name for p in there])
+    raise RecordingNotFound(
+        f"Expected a recording '{named}' in {folder}, found none.",
+        hint=f"Did you mean '{close}'?"
+        if close
+        else "`samovar runs` lists what is there; --dir names another folder.",
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """What could be read of a recording. `damage` says what could not."""
+
+    recording: Recording
+    facts: list[AnyFact]
+    history: History
+    graph: Graph | None
+    damage: str | None
+
+    @property
+    def path(self) -> Path:
+        return self.recording.path
+
+    @property
+    def status(self) -> str:
+        """As `Past.status`, or `damaged`; `starting` before the first fact."""
+        if self.damage is not None:
+            return "damaged"
+        if self.recording.is_written():
+            return "running" if self.history.started else "starting"
+        return self.history.ended.status if self.history.ended is not None else "interrupted"
+
+    @property
+    def seconds(self) -> float:
+        """From the first fact to the last, without the time between an end and a resume."""
+        total = 0.0
+        for before, after in zip(self.facts, self.facts[1:], strict=False):
+            if type(after).__name__ != "RunResumed":
+                total += max(0.0, after.at - before.at)
+        return total
+
+    @property
+    def tuples(self) -> int:
+        """Tuples the sources gave."""
+        totals = self.history.totals()
+        if self.graph is None:
+            return 0
+        return sum(totals[op.name].given for op in self.graph.sources if op.name in totals)
+
+
+def look(path: Path) -> Found:
+    """Read what can be read of a recording. Takes no lock, unpickles nothing, and does not raise for damage."""
+    facts: list[AnyFact] = []
+    damage: str | None = None
+    try:
+        for fact in read_log(path / LOG):
+            facts.append(fact)  # noqa: PERF402  those before an error count
+    except SamovarError as error:
+        damage = str(error)
+    except (OSError, msgspec.DecodeError) as error:
+        damage = f"{path / LOG} cannot be read: {error}."
+    history = History()
+    for fact in facts:
+        try:
+            history.add(fact)
+        except RecordingCorrupt as error:
+            damage = str(error)
+            break
+    recording = Recording(path)
+    graph: Graph | None = None
+    if history.started is not None:
+        from samovar.runtime.written import read_graph
+
+        try:
+            graph = read_graph(recording)
+        except SamovarError as error:
+            damage = damage or str(error)
+    return Found(recording, facts, history, graph, damage)
+
+
+def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Table | None:
+    """The first rows a sink kept, reading no more files than they take; None when it kept no file."""
+    tables: list[Any] = []
+    wanted = rows
+    for folder in found.parts("results", sink, history.epochs):
+        for file in sorted(folder.glob("*.parquet")):
+            with pq.ParquetFile(file) as opened:
+                schema = opened.schema_arrow
+                if not tables:
+                    tables.append(schema.empty_table())
+                for batch in opened.iter_batches(max(1, min(wanted, 8192))):
+                    if wanted <= 0:
+                        break
+                    part = batch.slice(0, wanted)
+                    tables.append(pa.Table.from_batches([part]))
+                    wanted -= part.num_rows
+            if wanted <= 0:
+                return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else None

@@ -1,0 +1,198 @@
+"""A workflow from what a command line names: a document, or a Python file.
+
+`flow.yaml`, `flow.json`: a document, which runs no code. `flow.py` or `flow.py:name`: the file is imported, never run
+as `__main__`; what it defines under `name` is taken, else its one `sv.Workflow`, else what its function `build()`
+returns. Other modules beside the file can be imported from it, as with `python flow.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+from samovar.errors import SamovarError, WorkflowError, nearest
+from samovar.graph.document import load as load_document
+from samovar.graph.workflow import Runner, Workflow
+
+__all__ = ["is_python", "load_flow", "needs_spark"]
+
+_DOCUMENTS = (".yaml", ".yml", ".json")
+
+
+def load_flow(named: str) -> Workflow:
+    """The workflow a command line names. Raises WorkflowError (DocumentError for a document)."""
+    path, name = _split(named)
+    if not path.exists():
+        raise WorkflowError(f"Expected a workflow at {path}, found nothing.", hint=_beside(path))
+    if path.is_dir():
+        raise WorkflowError(f"Expected a workflow, got the folder {path}.", hint=_within(path))
+    if path.suffix == ".py":
+        return _from_python(path, name)
+    if name is not None:
+        raise WorkflowError(f"Only a Python file has names in it: '{name}' means nothing for {path}.")
+    if path.suffix.lower() in _DOCUMENTS:
+        return load_document(path)
+    raise WorkflowError(
+        f"Expected a workflow as .yaml, .json or .py, got {path}.",
+        hint="Give a document its ending; see docs/reference/document.md.",
+    )
+
+
+def is_python(named: str) -> bool:
+    """Whether a command line names a Python file."""
+    return _split(named)[0].suffix == ".py"
+
+
+def needs_spark(named: str) -> bool:
+    """Whether a Python file may use PySpark while it is imported (Columns need a live session)."""
+    path = _split(named)[0]
+    try:
+        return path.suffix == ".py" and "pyspark" in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _split(named: str) -> tuple[Path, str | None]:
+    found = re.fullmatch(r"(.+\.py):([^/\\:]+)", named)
+    return (Path(found[1]), found[2]) if found else (Path(named), None)
+
+
+def _beside(path: Path) -> str | None:
+    if not path.parent.is_dir():
+        return f"The folder {path.parent} does not exist either."
+    return _within(path.parent, nearest_to=path.name)
+
+
+def _within(folder: Path, nearest_to: str | None = None) -> str | None:
+    there = sorted(p.name for p in folder.iterdir() if p.suffix in (*_DOCUMENTS, ".py"))
+    close = nearest(nearest_to, there) if nearest_to else None
+    if close:
+        return f"Did you mean {folder / close}?"
+    return f"There are {', '.join(there[:8])}." if there else None
+
+
+# --- Python files -------------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """Stands in for the engine while a file is imported: schemas can be asked for, runs cannot be started."""
+
+    def __init__(self, engine: Runner | None, path: Path) -> None:
+        self.engine = engine
+        self.path = path
+
+    def start(self, flow: Workflow, **options: Any) -> Any:
+        raise WorkflowError(
+            f"{self.path} runs workflow '{flow.name}' while it is being imported.",
+            hint='Put that under `if __name__ == "__main__":`; `samovar run` then runs it.',
+        )
+
+    def schema(self, flow: Workflow, name: str) -> Any:
+        if self.engine is None:
+            raise WorkflowError("No engine is loaded.", hint="Use `import samovar as sv`.")
+        return self.engine.schema(flow, name)
+
+
+def _from_python(path: Path, name: str | None) -> Workflow:
+    engine = Workflow.runner
+    Workflow.runner = cast(Runner, _Reading(engine, path))
+    try:
+        module = _imported(path)
+        return _chosen(module, path, name)
+    finally:
+        Workflow.runner = engine
+
+
+def _imported(path: Path) -> ModuleType:
+    folder = str(path.absolute().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = "samovar_flow_" + re.sub(r"\W", "_", path.stem)
+    spec = importlib.util.spec_from_file_location(name, path.absolute())
+    if spec is None or spec.loader is None:
+        raise WorkflowError(f"{path} cannot be imported as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that its classes can be sent to workers by value
+    try:
+        spec.loader.exec_module(module)
+    except SamovarError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise WorkflowError(f"{path} could not be imported:\n\n{_own_traceback(error, path)}") from error
+    return module
+
+
+def _own_traceback(error: BaseException, path: Path) -> str:
+    """The traceback from the file on: how Samovar got there helps nobody."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = next(
+        (i for i, f in enumerate(frames) if os.path.abspath(f.filename) == str(path.absolute())), len(frames)
+    )
+    lines = traceback.format_list(frames[own:]) + traceback.format_exception_only(error)
+    return "".join(lines).rstrip()
+
+
+def _chosen(module: ModuleType, path: Path, name: str | None) -> Workflow:
+    found = {n: v for n, v in vars(module).items() if isinstance(v, Workflow)}
+    if name is not None:
+        if not hasattr(module, name):
+            close = nearest(name, found)
+            known = f"It defines {', '.join(found)}." if found else None
+            raise WorkflowError(
+                f"Expected a workflow '{name}' in {path}, found none.",
+                hint=f"Did you mean '{close}'?" if close else known,
+            )
+        return _workflow(getattr(module, name), path, name)
+    different = {id(v): n for n, v in reversed(found.items())}
+    if len(different) == 1:
+        return next(iter(found.values()))
+    if different:
+        names = ", ".join(sorted(different.values()))
+        raise WorkflowError(
+            f"Expected one workflow in {path}, got {len(different)}: {names}.",
+            hint=f"Say which: {path}:{min(different.values())}.",
+        )
+    if callable(getattr(module, "build", None)):
+        return _workflow(module.build, path, "build")
+    raise WorkflowError(
+        f"Expected a workflow in {path}, found none.",
+        hint='Define one at the top of the file, such as flow = sv.Workflow("shop"), or a function build().',
+    )
+
+
+def _workflow(thing: Any, path: Path, name: str) -> Workflow:
+    if isinstance(thing, Workflow):
+        return thing
+    if not callable(thing):
+        raise WorkflowError(
+            f"Expected '{name}' of {path} to be an sv.Workflow or a function that returns one, "
+            f"got {type(thing).__name__}."
+        )
+    needed = [
+        p.name
+        for p in inspect.signature(thing).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    if needed:
+        raise WorkflowError(
+            f"{name}() of {path} needs arguments ({', '.join(needed)}) that nobody gives here.",
+            hint="Give them defaults.",
+        )
+    try:
+        made = thing()
+    except SamovarError:
+        raise
+    except Exception as error:
+        raise WorkflowError(f"{name}() of {path} raised:\n\n{_own_traceback(error, path)}") from error
+    if not isinstance(made, Workflow):
+        raise WorkflowError(
+            f"Expected {name}() of {path} to return an sv.Workflow, got {type(made).__name__}."
+        )
+    return made

@@ -1,0 +1,167 @@
+"""`samovar run`: run a workflow, or take up a run that was stopped or killed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samovar.cli.finding import find_run, look
+from samovar.cli.loading import load_flow, needs_spark
+from samovar.cli.printing import messages, output, print_json
+from samovar.cli.running import Output, check_sinks, conduct, session, telling
+from samovar.errors import RecordingError
+from samovar.runtime.run import Run, open_recording
+
+__all__ = ["run"]
+
+_UNITS = {"": 1, "B": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
+
+
+def run(
+    flow: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FLOW]",
+            help="A document (flow.yaml, flow.json) or a Python file (flow.py, flow.py:name).",
+        ),
+    ] = None,
+    record: Annotated[
+        Path, typer.Option("--record", help="The folder recordings go to.", metavar="DIR")
+    ] = Path("runs"),
+    no_record: Annotated[bool, typer.Option("--no-record", help="Leave no recording.")] = False,
+    master: Annotated[
+        str | None,
+        typer.Option("--master", help="The Spark to run on: local[4], spark://host:7077, yarn, ..."),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
+    ] = None,
+    epoch_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--epoch-bytes",
+            help="The input an epoch takes, such as 64MB; by default chosen by time.",
+            metavar="SIZE",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Key partitions of operators with `by`; twice the cores by default."
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            help="Go on with a recorded run: its id, the beginning of it, a path, or `latest`.",
+            metavar="RUN",
+        ),
+    ] = None,
+    show: Annotated[
+        list[str] | None,
+        typer.Option("--show", help="A sink whose rows to print; all of them by default.", metavar="SINK"),
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows of each sink to print.")] = 10,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print a summary as JSON on stdout, and nothing else.")
+    ] = False,
+    json_events: Annotated[
+        bool, typer.Option("--json-events", help="Print each epoch's progress as a line of JSON on stderr.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors, and the sinks of --show, only.")
+    ] = False,
+) -> None:
+    """Run a workflow on Spark and record it.
+
+    FLOW is a document or a Python file. A Python file is imported, not run: it defines one sv.Workflow, or a
+    function build() that returns one. Ctrl-C stops the run after its last committed epoch; --resume goes on
+    from there.
+    """
+    wanted = Output(json=json, events=json_events, quiet=quiet, show=tuple(show or ()), rows=rows)
+    settings = _settings(conf or [])
+    if resume is None and flow is None:
+        raise typer.BadParameter("Name a workflow to run, or a recording with --resume.", param_hint="FLOW")
+    if resume is not None and (no_record or epoch_bytes or workers):
+        raise typer.BadParameter(
+            "A resumed run keeps its recording, epochs and workers.", param_hint="--resume"
+        )
+    options: dict[str, Any] = {
+        "record": False if no_record else record,
+        "epoch_bytes": _bytes(epoch_bytes) if epoch_bytes is not None else None,
+        "workers": workers,
+    }
+    with telling(wanted):
+        if resume is not None:
+            begin = _resumed(find_run(resume, record), flow, master, settings, wanted)
+        else:
+            begin = _started(str(flow), master, settings, options, wanted)
+    if begin is not None:
+        conduct(begin, wanted)
+
+
+def _started(
+    flow: str, master: str | None, conf: dict[str, str], options: dict[str, Any], wanted: Output
+) -> Callable[[], Run]:
+    """Load a workflow, and return what starts it."""
+    if needs_spark(flow):
+        session(master, conf, wanted)
+    loaded = load_flow(flow)
+    check_sinks(wanted.show, [op.name for op in loaded.graph().sinks])
+    spark = session(master, conf, wanted)
+    return lambda: loaded.start(spark=spark, watch=wanted.watched, **options)
+
+
+def _resumed(
+    path: Path, flow: str | None, master: str | None, conf: dict[str, str], wanted: Output
+) -> Callable[[], Run] | None:
+    """Open a recording, and return what goes on with it; None when it is complete."""
+    found = look(path)
+    if found.status == "completed":
+        if wanted.json:
+            print_json(
+                {"run": path.name, "status": "completed", "recording": str(path.absolute()), "error": None}
+            )
+        elif not wanted.quiet:
+            output().print(
+                f"Run {path.name} is complete: nothing is left to do. `samovar show {path.name}` shows it."
+            )
+        return None
+    if found.damage is None and found.history.started is None:
+        raise RecordingError(
+            f"The recording {path} holds no start of a run.",
+            hint="Start the workflow anew: samovar run FLOW.",
+        )
+    past = open_recording(path)
+    if wanted.display:
+        messages().print(f"Going on with {path.name} after {len(found.history.epochs):,} epochs.")
+    if flow is not None and needs_spark(flow):
+        session(master, conf, wanted)
+    loaded = load_flow(flow) if flow is not None else None
+    spark = session(master, conf, wanted)
+    return lambda: past.resume(spark, flow=loaded, watch=wanted.watched)
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    made = {}
+    for item in given:
+        key, joined, value = item.partition("=")
+        if not joined or not key.strip():
+            raise typer.BadParameter(f"Expected KEY=VALUE, got '{item}'.", param_hint="--conf")
+        made[key.strip()] = value.strip()
+    return made
+
+
+def _bytes(text: str) -> int:
+    """`64MB`, `64 MiB`, `64m` or `67108864` as a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]i?)?b?\s*", text, re.IGNORECASE)
+    made = 0 if found is None else int(float(found[1]) * _UNITS[(found[2] or "").upper()])
+    if made <= 0:
+        raise typer.BadParameter(f"Expected a size such as 64MB, got '{text}'.", param_hint="--epoch-bytes")
+    return made

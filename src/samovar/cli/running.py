@@ -1,0 +1,276 @@
+"""Runs as the command line conducts them: a session, a display, a clean stop on Ctrl-C, a summary.
+
+stdout carries what was asked for: the summary and results, or one JSON object with `--json`. stderr carries the live
+display, events (`--json-events`) and errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.text import Text
+
+from samovar.cli.finding import head_of
+from samovar.cli.printing import messages, output, print_json, print_rows
+from samovar.errors import RunStopped, SamovarError, UnknownName
+from samovar.graph import operators as ops
+from samovar.runtime.display import duration, size
+from samovar.runtime.rejected import read_rejected
+from samovar.runtime.run import Run
+from samovar.runtime.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Output", "check_sinks", "conduct", "session", "shown", "summary", "telling"]
+
+INTERRUPTED = 130
+_REJECTED_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a run prints. `show` names the sinks whose head is wanted; empty: all of them."""
+
+    json: bool = False
+    events: bool = False
+    quiet: bool = False
+    show: tuple[str, ...] = ()
+    rows: int = 10
+
+    @property
+    def display(self) -> bool:
+        """Whether people watch the progress."""
+        return not (self.json or self.events or self.quiet)
+
+    @property
+    def watched(self) -> bool:
+        """Whether they watch it on a terminal: epochs are short then."""
+        return self.display and sys.stderr.isatty()
+
+
+def session(master: str | None, conf: Mapping[str, str], wanted: Output) -> SparkSession:
+    """The Spark session for a command; says so on a terminal while it starts."""
+    console = messages()
+    waiting: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    if wanted.display and console.is_terminal:
+        waiting = console.status("starting Spark ...")
+    with waiting:
+        made = spark_session(master=master, conf=conf)
+    if threading.current_thread() is threading.main_thread():
+        # PySpark cancels all jobs on Ctrl-C before anybody else hears of it; a run stops in its own way.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return made
+
+
+@contextlib.contextmanager
+def telling(wanted: Output) -> Iterator[None]:
+    """Errors before there is a run, as JSON on stdout where that was asked for; they are raised all the same."""
+    try:
+        yield
+    except SamovarError as error:
+        if wanted.json:
+            print_json({"run": None, "status": "failed", "error": _failure(error)})
+        raise
+
+
+def conduct(begin: Callable[[], Run], wanted: Output) -> Run:
+    """Start a run, follow it to its end, and print its summary. Raises what made it fail, or Exit(130) on Ctrl-C."""
+    with telling(wanted):
+        run = begin()
+    try:
+        with _events(run) if wanted.events else contextlib.nullcontext():
+            run.wait(progress=wanted.display)
+    except KeyboardInterrupt:
+        return _stopped(run, wanted)
+    except RunStopped:
+        return _stopped(run, wanted)
+    except Exception as error:
+        if wanted.json:
+            print_json(summary(run, wanted, error=error))
+        elif not wanted.quiet:
+            _say_failed(run)
+        raise
+    if wanted.json:
+        print_json(summary(run, wanted))
+    else:
+        _print_summary(run, wanted)
+    return run
+
+
+def _stopped(run: Run, wanted: Output) -> Run:
+    """Stop a run at its last committed epoch, say how to go on, and leave with 130."""
+    if wanted.display:
+        messages().print("stopping ...", style="dim")
+    run.stop()
+    if run.status == "completed":  # it ended while Ctrl-C was on its way
+        return run
+    if wanted.json:
+        print_json(summary(run, wanted, error=run.error))
+    elif not wanted.quiet:
+        console = messages()
+        console.print(f"Stopped. {_epochs(run.progress.epoch)} kept.")
+        if run.recording is not None:
+            console.print(f"Go on with: {_resume_command(run)}")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _say_failed(run: Run) -> None:
+    if run.recording is not None:
+        console = messages()
+        console.print(f"Run {run.id} failed. {_epochs(run.progress.epoch)} kept.", style="red")
+        console.print(f"To go on once the cause is gone: {_resume_command(run)}", soft_wrap=True)
+
+
+def _epochs(n: int) -> str:
+    return "No epoch was committed, none is" if n == 0 else "1 epoch is" if n == 1 else f"{n:,} epochs are"
+
+
+def _resume_command(run: Run) -> str:
+    assert run.recording is not None
+    folder = shown(run.recording.parent)
+    return f"samovar run --resume {run.id}" + ("" if folder == "runs" else f" --record {folder}")
+
+
+@contextlib.contextmanager
+def _events(run: Run) -> Iterator[None]:
+    """One JSON line on stderr for each committed epoch, and one at the end."""
+
+    def tell(event: str) -> None:
+        print_json({"event": event, "at": time.time(), **run.progress.as_dict()}, indent=None, to_stderr=True)
+
+    run.on_progress(lambda _: tell("epoch"))
+    tell("started")
+    try:
+        yield
+    finally:
+        tell("ended")
+
+
+# --- summaries ----------------------------------------------------------------------------------------------
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """An error as plain data."""
+    return {
+        "type": type(error).__name__,
+        "message": getattr(error, "message", str(error)),
+        "operator": getattr(error, "operator", None),
+        "hint": getattr(error, "hint", None),
+    }
+
+
+def summary(run: Run, wanted: Output, *, error: BaseException | None = None) -> dict[str, Any]:
+    """A run that has ended, as plain data (docs/reference/cli.md)."""
+    progress = run.progress
+    return {
+        "run": run.id,
+        "workflow": progress.workflow,
+        "status": run.status,
+        "recording": None if run.recording is None else str(run.recording),
+        "seconds": round(progress.seconds, 3),
+        "epochs": progress.epoch,
+        "operators": [
+            {
+                "name": op.name,
+                "kind": op.kind,
+                "taken": op.taken,
+                "given": op.given,
+                "state_entries": op.state_entries,
+                "state_bytes": op.state_bytes,
+            }
+            for op in progress.operators
+        ],
+        "results": _results(run, wanted),
+        "rejected": {
+            source: {
+                "rows": n,
+                "head": read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist(),
+            }
+            for source, n in progress.rejected.items()
+        },
+        "error": None if error is None else _failure(error),
+    }
+
+
+def _results(run: Run, wanted: Output) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for op, rows in _sinks(run):
+        if isinstance(op, ops.Write):
+            made[op.name] = {"kind": "write", "format": op.format, "rows": rows, "path": op.path}
+            continue
+        folders = run._recording.parts("results", op.name, _history(run).epochs) if run.recording else []
+        made[op.name] = {"kind": "sink", "format": "parquet", "rows": rows, "path": [str(f) for f in folders]}
+        if op.name in wanted.show:
+            head = head_of(run._recording, _history(run), op.name, wanted.rows)
+            made[op.name]["head"] = [] if head is None else head.to_pylist()
+    return made
+
+
+def _sinks(run: Run) -> list[tuple[Any, int]]:
+    taken = {op.name: op.taken for op in run.progress.operators}
+    context = run._context
+    return [] if context is None else [(op, taken.get(op.name, 0)) for op in context.plan.graph.sinks]
+
+
+def _history(run: Run) -> Any:
+    assert run._context is not None
+    return run._context.history
+
+
+def check_sinks(names: tuple[str, ...], known: list[str]) -> None:
+    """Raise UnknownName for a sink that is not there, before anything runs."""
+    for name in names:
+        if name not in known:
+            raise UnknownName(name, known, what="a sink of the workflow")
+
+
+def _print_summary(run: Run, wanted: Output) -> None:
+    console = output()
+    for op, rows in _sinks(run):
+        if (wanted.show and op.name not in wanted.show) or (wanted.quiet and not wanted.show):
+            continue
+        if isinstance(op, ops.Write):
+            console.print(
+                Text.assemble((op.name, "bold"), f": {rows:,} rows written to {op.path}"), soft_wrap=True
+            )
+            continue
+        head = head_of(run._recording, _history(run), op.name, wanted.rows)
+        if head is not None:
+            print_rows(console, op.name, head, rows)
+    if wanted.quiet:
+        return
+    for source, n in run.progress.rejected.items():
+        _print_rejected(console, run, source, n)
+    if run.recording is not None:
+        total = sum(run._recording.sizes().values())
+        console.print(
+            f"{run.id}: {run.progress.epoch:,} epochs in {duration(run.progress.seconds)}, "
+            f"recorded in {shown(run.recording)} ({size(total)}).",
+            soft_wrap=True,
+        )
+
+
+def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
+    noun = "row" if n == 1 else "rows"
+    console.print(Text(f"{n:,} {noun} of '{source}' did not parse and are kept as rejected:", style="yellow"))
+    for row in read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist():
+        place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
+        console.print(Text(f"  {shown(place)}: {row['text'][:80]}"), soft_wrap=True)
+    if n > _REJECTED_SHOWN and run.recording is not None:
+        console.print(f"  samovar show {run.id} --rejected {source} shows all of them.", soft_wrap=True)
+
+
+def shown(path: Any) -> str:
+    """A path as a person in the current folder would write it."""
+    text, here = str(path), os.getcwd() + os.sep
+    return text.removeprefix(here)

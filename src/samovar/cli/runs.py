@@ -1,0 +1,98 @@
+"""`samovar runs`: the recordings in a folder."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from samovar.cli.finding import Found, look
+from samovar.cli.printing import output, print_json
+from samovar.record.store import find_recordings
+from samovar.runtime.display import count, duration, size
+
+__all__ = ["STYLES", "runs"]
+
+STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "damaged": "bold red",
+    "running": "cyan",
+    "starting": "cyan",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
+
+
+def runs(
+    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
+        "runs"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the recorded runs, the newest last.
+
+    `interrupted` is a run without an end that no process is writing: `samovar run --resume RUN` goes on with it.
+    """
+    listed = [_summary(look(path)) for path in find_recordings(folder)]
+    if json:
+        print_json(listed)
+        return
+    console = output()
+    if not listed:
+        console.print(
+            f"No recordings in {folder}. `samovar demo` makes one; --dir names another folder.",
+            soft_wrap=True,
+        )
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("run", no_wrap=True, overflow="fold")
+    table.add_column("status", no_wrap=True)
+    for title in ("epochs", "tuples", "took", "size"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("started", no_wrap=True)
+    for run in listed:
+        table.add_row(
+            Text(run["run"]),
+            Text(run["status"], style=STYLES.get(run["status"], "")),
+            count(run["epochs"]),
+            count(run["tuples"]),
+            duration(run["seconds"]),
+            size(run["bytes"]),
+            _when(run["started"]),
+        )
+    console.print(table)
+    for run in listed:
+        if run["damage"]:
+            console.print(Text(f"{run['run']}: {run['damage']}", style="red"), soft_wrap=True)
+
+
+def _summary(found: Found) -> dict[str, Any]:
+    started = found.history.started
+    return {
+        "run": found.path.name,
+        "workflow": started.workflow if started else None,
+        "status": found.status,
+        "epochs": len(found.history.epochs),
+        "tuples": found.tuples,
+        "seconds": round(found.seconds, 3),
+        "bytes": _bytes(found),
+        "started": started.at if started else None,
+        "path": str(found.path),
+        "damage": found.damage,
+    }
+
+
+def _bytes(found: Found) -> int:
+    try:
+        return sum(found.recording.sizes().values())
+    except OSError:  # files come and go while a run is writing
+        return 0
+
+
+def _when(at: float | None) -> str:
+    return "" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M}"

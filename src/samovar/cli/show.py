@@ -1,0 +1,314 @@
+"""`samovar show`: what a recording holds. Takes no lock and unpickles nothing, so any recording is safe to look at."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from samovar.cli.drawing import describe, draw
+from samovar.cli.finding import Found, find_run, head_of, look
+from samovar.cli.printing import output, print_json, print_rows
+from samovar.cli.runs import STYLES
+from samovar.errors import RecordingError, UnknownName
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Graph
+from samovar.record.log import EpochCommitted
+from samovar.runtime.display import count, duration, size
+from samovar.runtime.progress import OperatorProgress
+from samovar.runtime.reading import recorded_progress
+from samovar.runtime.rejected import read_rejected
+
+__all__ = ["show"]
+
+
+def show(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
+        ),
+    ] = "latest",
+    sink: Annotated[str | None, typer.Argument(metavar="[SINK]", help="A sink whose rows to show.")] = None,
+    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
+        "runs"
+    ),
+    rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
+    epochs: Annotated[bool, typer.Option("--epochs", help="Show the epochs.")] = False,
+    rejected: Annotated[
+        str | None,
+        typer.Option("--rejected", help="Show the rows of a source that did not parse.", metavar="SOURCE"),
+    ] = None,
+    code: Annotated[
+        str | None,
+        typer.Option("--code", help="Show the code of a Python operator as it ran.", metavar="OPERATOR"),
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Show the facts of the log.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Show a recorded run: its workflow, counters, sizes, results, and its error if it failed."""
+    found = look(find_run(run, folder))
+    if sink is not None:
+        _show_rows(found, sink, rows, json)
+    elif rejected is not None:
+        _show_rejected(found, rejected, rows, json)
+    elif code is not None:
+        _show_code(found, code, json)
+    elif log:
+        _show_log(found, json)
+    elif json:
+        print_json(_summary(found, epochs))
+    else:
+        _show_run(found, epochs)
+
+
+# --- the run ------------------------------------------------------------------------------------------------
+
+
+def _show_run(found: Found, epochs: bool) -> None:
+    console = output()
+    history, started = found.history, found.history.started
+    status = Text(found.status, style=STYLES.get(found.status, ""))
+    console.print(Text.assemble((found.path.name, "bold"), "  ", status))
+    if started is not None:
+        when = datetime.fromtimestamp(started.at).astimezone()
+        console.print(
+            f"workflow {started.workflow}, started {when:%Y-%m-%d %H:%M:%S}, took {duration(found.seconds)}, "
+            f"samovar {started.samovar}, Spark {started.spark}, Python {started.python}",
+            style="dim",
+        )
+    if found.damage is not None:
+        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
+    if found.graph is not None:
+        console.print()
+        console.print(_workflow_table(found, found.graph))
+    for source, n in history.rejected().items():
+        console.print(
+            Text(
+                f"{n:,} rows of '{source}' did not parse: samovar show {found.path.name} --rejected {source}",
+                "yellow",
+            )
+        )
+    for name, result in history.published.items():
+        console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
+    if epochs:
+        console.print()
+        console.print(_epoch_table(history.epochs))
+    console.print()
+    sizes = {kind: n for kind, n in found.recording.sizes().items() if n}
+    parts = ", ".join(f"{kind} {size(n)}" for kind, n in sizes.items())
+    console.print(f"{count(len(history.epochs))} epochs, {size(sum(sizes.values()))} on disk: {parts}")
+    if history.ended is not None and history.ended.error:
+        console.print()
+        console.print(Text(history.ended.error, style="red"), soft_wrap=True)
+    if found.status in ("failed", "stopped", "interrupted"):
+        where = "" if str(found.path.parent) == "runs" else f" --record {found.path.parent}"
+        console.print(
+            f"To go on with it: samovar run --resume {found.path.name}{where}", style="dim", soft_wrap=True
+        )
+
+
+def _workflow_table(found: Found, graph: Graph) -> Table:
+    counters = {op.name: op for op in _counters(found, graph)}
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("operator", no_wrap=True)
+    table.add_column("", no_wrap=True, overflow="ellipsis", style="dim", max_width=44)
+    for title in ("in", "out", "state"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in draw({name: op.inputs for name, op in graph.ops.items()}):
+        if line.operator is None:
+            table.add_row(Text(line.lanes))
+            continue
+        op, c = graph.ops[line.operator], counters[line.operator]
+        table.add_row(
+            Text.assemble(f"{line.lanes} ", (op.name, "bold")),
+            Text(" ".join(describe(op).split())),
+            "" if isinstance(op, ops.SOURCES) else count(c.taken),
+            "" if isinstance(op, ops.SINKS) else count(c.given),
+            f"{count(c.state_entries)} in {size(c.state_bytes)}" if c.state_bytes else "",
+        )
+    return table
+
+
+def _counters(found: Found, graph: Graph) -> tuple[OperatorProgress, ...]:
+    made = recorded_progress(found.recording, found.history, graph.ops.values(), "completed", found.seconds)
+    return made.operators
+
+
+def _epoch_table(epochs: list[EpochCommitted]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in ("epoch", "level", "input", "tuples in", "seconds", "state", "rejected"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("units", no_wrap=True, overflow="ellipsis", style="dim")
+    for e in epochs:
+        state = sum(f.size for files in e.state.values() for f in files)
+        units = ", ".join(f"{source} {a}..{b - 1}" for source, (a, b) in e.units.items())
+        table.add_row(
+            str(e.epoch),
+            str(e.level) if e.levels == 1 else f"{e.level}-{e.level + e.levels - 1}",
+            size(e.bytes) if e.bytes else "",
+            count(sum(c.given for c in e.counters.values() if not c.taken)),
+            f"{e.seconds:.2f}",
+            size(state) if state else "",
+            count(sum(e.rejected.values())) if e.rejected else "",
+            units,
+        )
+    return table
+
+
+def _summary(found: Found, epochs: bool) -> dict[str, Any]:
+    history, started, ended = found.history, found.history.started, found.history.ended
+    made: dict[str, Any] = {
+        "run": found.path.name,
+        "path": str(found.path.absolute()),
+        "status": found.status,
+        "workflow": started.workflow if started else None,
+        "started": started.at if started else None,
+        "seconds": round(found.seconds, 3),
+        "samovar": started.samovar if started else None,
+        "spark": started.spark if started else None,
+        "python": started.python if started else None,
+        "options": started.options if started else {},
+        "epochs": [msgspec.to_builtins(e) for e in history.epochs] if epochs else len(history.epochs),
+        "operators": [],
+        "results": {},
+        "rejected": history.rejected(),
+        "sizes": found.recording.sizes(),
+        "error": None
+        if ended is None or not ended.error
+        else {"message": ended.error, "operator": ended.operator},
+        "damage": found.damage,
+    }
+    if found.graph is not None:
+        for c in _counters(found, found.graph):
+            op = found.graph.ops[c.name]
+            made["operators"].append(
+                {
+                    "name": c.name,
+                    "kind": c.kind,
+                    "inputs": list(op.inputs),
+                    "does": describe(op),
+                    "taken": c.taken,
+                    "given": c.given,
+                    "state_entries": c.state_entries,
+                    "state_bytes": c.state_bytes,
+                }
+            )
+        for op in found.graph.sinks:
+            made["results"][op.name] = _result(found, op)
+    return made
+
+
+def _result(found: Found, op: Op) -> dict[str, Any]:
+    counted = found.history.totals().get(op.name)
+    rows = sum(counted.taken) if counted else 0
+    if isinstance(op, ops.Write):
+        published = op.name in found.history.published
+        return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
+    folders = found.recording.parts("results", op.name, found.history.epochs)
+    return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
+
+
+# --- parts of it --------------------------------------------------------------------------------------------
+
+
+def _graph(found: Found) -> Graph:
+    if found.graph is None:
+        raise RecordingError(
+            f"The workflow of {found.path} cannot be read.",
+            hint=found.damage or "The run has only just started.",
+        )
+    return found.graph
+
+
+def _show_rows(found: Found, sink: str, rows: int, json: bool) -> None:
+    graph = _graph(found)
+    names = [op.name for op in graph.sinks]
+    if sink not in names:
+        raise UnknownName(sink, names, what=f"a sink of {found.path.name}")
+    op = graph.ops[sink]
+    result = _result(found, op)
+    if isinstance(op, ops.Write):
+        head = None
+    else:
+        head = head_of(found.recording, found.history, sink, rows)
+    if json:
+        print_json({"sink": sink, **result, "head": [] if head is None else head.to_pylist()})
+    elif isinstance(op, ops.Write):
+        output().print(
+            f"{sink}: {result['rows']:,} rows of {op.format}, written to {op.path}", soft_wrap=True
+        )
+    else:
+        print_rows(output(), sink, head if head is not None else pa.table({}), result["rows"])
+
+
+def _show_rejected(found: Found, source: str, rows: int, json: bool) -> None:
+    names = [op.name for op in _graph(found).sources]
+    if source not in names:
+        raise UnknownName(source, names, what=f"a source of {found.path.name}")
+    table = read_rejected(found.recording, source)
+    if json:
+        print_json({"source": source, "rows": table.num_rows, "head": table.slice(0, rows).to_pylist()})
+        return
+    console = output()
+    console.print(Text.assemble((source, "bold"), f": {table.num_rows:,} rows rejected"))
+    for row in table.slice(0, rows).to_pylist():
+        place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
+        console.print(Text.assemble((f"{place}: ", "dim"), row["text"]), soft_wrap=True)
+
+
+def _show_code(found: Found, operator: str, json: bool) -> None:
+    coded = {n: op for n, op in _graph(found).ops.items() if isinstance(op, ops.Python | ops.Batches)}
+    if operator not in coded:
+        raise UnknownName(operator, coded, what="an operator with Python code")
+    op = coded[operator]
+    if not op.code:
+        raise RecordingError(
+            f"The code of '{operator}' was recorded without its text.",
+            operator=operator,
+            hint="Text is kept for classes and functions that are defined in a file or a document.",
+        )
+    if json:
+        name = op.class_name if isinstance(op, ops.Python) else op.function
+        print_json({"operator": operator, "name": name, "code": op.code})
+    else:
+        _print_code(output(), op.code)
+
+
+def _print_code(console: Console, text: str) -> None:
+    if console.is_terminal:
+        console.print(Syntax(text.rstrip(), "python", background_color="default"))
+    else:
+        print(text.rstrip())
+
+
+def _show_log(found: Found, json: bool) -> None:
+    facts = [msgspec.to_builtins(f) for f in found.facts]
+    if json:
+        print_json(facts)
+        return
+    console = output()
+    for fact in facts:
+        when = datetime.fromtimestamp(fact.pop("at")).astimezone()
+        kind = fact.pop("fact")
+        rest = "  ".join(f"{k}={_short(v)}" for k, v in fact.items())
+        console.print(
+            Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest),
+            soft_wrap=True,
+        )
+    if found.damage is not None:
+        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
+
+
+def _short(value: Any, limit: int = 160) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,0 +1,45 @@
+"""Which columns of a kept frame anybody needs. Pure.
+
+Spark prunes columns within a plan, but not through a frame that is kept over epochs. Names are looked for in the texts
+of what follows, so a column is kept rather than lost when in doubt.
+"""
+
+from __future__ import annotations
+
+from samovar.compile.plan import Plan
+from samovar.graph import operators as ops
+
+__all__ = ["needed_columns"]
+
+_PASSING = (ops.Filter, ops.WithColumns, ops.Rename, ops.Alias, ops.Drop, ops.Sample, ops.Join)
+
+
+def needed_columns(plan: Plan, name: str) -> list[str] | None:
+    """Columns of an operator's output that what follows it can mention; None when all may be needed."""
+    texts: list[str] = []
+    todo = [consumer for consumer, _ in plan.graph.consumers(name)]
+    seen: set[str] = set()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        op = plan.graph.ops[at]
+        if at in plan.placement.stashed or plan.shape(at) in ("keep", "sink", "python", "batches"):
+            return None
+        texts += op.expressions()
+        if isinstance(op, ops.Select) and not any("*" in c for c in op.columns):
+            continue
+        if isinstance(op, ops.Aggregate):
+            continue
+        if not isinstance(op, _PASSING):
+            return None
+        if isinstance(op, ops.Join):
+            texts += op.on or ()
+        elif isinstance(op, ops.Rename | ops.WithColumns):
+            texts += op.columns
+        todo += [consumer for consumer, _ in plan.graph.consumers(at)]
+    joined = "\n".join(texts).lower()
+    columns = plan.schemas[name].names
+    found = [c for c in columns if c.lower() in joined]
+    return found if len(found) < len(columns) and len(set(columns)) == len(columns) else None

@@ -1,0 +1,147 @@
+"""A real standalone Spark cluster on loopback: one master, two workers of one core each, from the pip package.
+
+Used by tests and benchmarks. It takes about ten seconds to start, and `close` kills all its processes, executors
+included. Executors get the interpreter and import path of this process, so that samovar is importable there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from samovar.runtime.java import find_java, launch_home
+
+__all__ = ["Cluster"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_HOST = "127.0.0.1"
+
+
+class Cluster:
+    """A running cluster: `master` is its address. Use as a context manager."""
+
+    def __init__(self, folder: Path, *, workers: int = 2, memory: str = "1g") -> None:
+        import pyspark
+
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._home = Path(pyspark.__file__).parent
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._java = str(launch_home(find_java()))
+        port, page = _free_port(), _free_port()
+        self.master = f"spark://{_HOST}:{port}"
+        try:
+            self._start("master", "Master", "--host", _HOST, "--port", str(port), "--webui-port", str(page))
+            self._wait_for("master", "I have been elected leader")
+            for n in range(workers):
+                work = folder / f"worker-{n}"
+                arguments = ["--host", _HOST, "--webui-port", str(_free_port()), "--work-dir", str(work)]
+                self._start(f"worker-{n}", "Worker", "-c", "1", "-m", memory, *arguments, self.master)
+            for n in range(workers):
+                self._wait_for(f"worker-{n}", "Successfully registered with master")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """Settings for a session on this cluster: small executors, loopback addresses, our interpreter and path."""
+        return {
+            "spark.driver.host": _HOST,
+            "spark.driver.bindAddress": _HOST,
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "700m",
+            "spark.executor.cores": "1",
+            "spark.executorEnv.PYTHONPATH": _python_path(),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            # the first tasks wait for both executors, so that a test that kills one finds two
+            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+            "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",
+        }
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors' Java processes that live now, oldest first."""
+        found = []
+        for worker in self._processes[1:]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for child in psutil.Process(worker.pid).children(recursive=True):
+                    with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                        if any("CoarseGrainedExecutorBackend" in a for a in child.cmdline()):
+                            found.append(child)
+        return sorted(found, key=lambda p: p.create_time())
+
+    def said(self, who: str) -> str:
+        """What `master`, `worker-0` or `worker-1` has printed."""
+        return (self.folder / f"{who}.out").read_text(errors="replace")
+
+    def close(self) -> None:
+        """Kill everything."""
+        doomed: list[psutil.Process] = []
+        for process in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                parent = psutil.Process(process.pid)
+                doomed += [parent, *parent.children(recursive=True)]
+        for victim in doomed:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
+        for process in self._processes:
+            process.wait()
+        self._processes.clear()
+
+    def _start(self, who: str, kind: str, *arguments: str) -> None:
+        environ = {
+            **os.environ,
+            "JAVA_HOME": self._java,
+            "SPARK_HOME": str(self._home),
+            "SPARK_LOCAL_IP": _HOST,
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+        }
+        with (self.folder / f"{who}.out").open("wb") as output:
+            self._processes.append(
+                subprocess.Popen(
+                    [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *arguments],
+                    env=environ,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                )
+            )
+
+    def _wait_for(self, who: str, line: str, timeout: float = 90) -> None:
+        deadline = time.monotonic() + timeout
+        while line not in self.said(who):
+            if time.monotonic() > deadline or any(p.poll() is not None for p in self._processes):
+                raise RuntimeError(f"{who} did not say {line!r}:\n{self.said(who)[-3000:]}")
+            time.sleep(0.05)
+
+
+def _python_path() -> str:
+    import samovar
+
+    own = [str(_ROOT), str(Path(samovar.__file__).parents[1])]
+    return os.pathsep.join(dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
