@@ -31,6 +31,7 @@ from benchmarks.equal import difference
 from benchmarks.pairs import Pair
 from benchmarks.session import machine, session
 from benchmarks.workflows import WORKFLOWS
+from samovar.record.store import Recording
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,19 +115,9 @@ class Overhead:
 
 
 def recorded_bytes(recording: Path) -> Recorded:
-    """What a recording holds: ``log.jsonl`` is the log, ``results/`` the results, the rest deltas."""
-    log = deltas = results = 0
-    for file in recording.rglob("*"):
-        if not file.is_file():
-            continue
-        size, place = file.stat().st_size, file.relative_to(recording)
-        if place == Path("log.jsonl"):
-            log += size
-        elif place.parts[0] == "results":
-            results += size
-        else:
-            deltas += size
-    return Recorded(log, deltas, results)
+    """What a recording holds: the log, what epochs changed (deltas, state, stashes), and the results."""
+    sizes = Recording(recording).sizes()
+    return Recorded(sizes["log"], sizes["deltas"] + sizes["state"] + sizes["stash"], sizes["results"])
 
 
 def measure(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql import functions as F
 
 from benchmarks.data import Data
 from benchmarks.pairs import Pair

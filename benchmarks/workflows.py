@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 (the name everybody gives it)
+from pyspark.sql import functions as F
 
 from benchmarks.data import Data
 from benchmarks.logic import KnnSentiment, count_month

@@ -20,7 +20,8 @@ __version__ = "0.1.0"
 
 from samovar import errors
 from samovar.errors import SamovarError
-from samovar.graph.frame import Frame, GroupedFrame
+from samovar.graph.frame import Frame
+from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, ValueState
 from samovar.graph.workflow import Graph, Workflow

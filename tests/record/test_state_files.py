@@ -105,7 +105,7 @@ _steps = st.one_of(
 
 def _content(op: sv.Operator) -> dict[str, Any]:
     """The state with the order of its keys, which user code can see."""
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"m": [], "n": [("start", [1])], "items": []}  # before they are touched
     for name, value in vars(op).items():
         if name.startswith("_sv_"):
             continue

@@ -5,6 +5,7 @@
 FE adds features to each payment, FD labels it "Approved" or "Fraud", FF drops and counts the frauds, and S keeps the
 rest. Each operator is one instance with one global order, so what it knows grows payment by payment.
 """
+# mypy: disable-error-code="var-annotated"
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class FeatureEnrichment(sv.Operator):
         "payment bigint, at timestamp, customer string, amount double, currency string, merchant string, "
         "dollars double, highest double"
     )
-    highest = sv.MapState[str, float]()
+    highest = sv.MapState()
 
     def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any] | None]:
         dollars = row["amount"]
@@ -39,7 +40,7 @@ class FraudDetector(sv.Operator):
         "payment bigint, at timestamp, customer string, amount double, currency string, merchant string, "
         "score double, label string"
     )
-    blacklist = sv.MapState[str, int]()
+    blacklist = sv.MapState()
 
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
@@ -63,7 +64,7 @@ class FraudFilter(sv.Operator):
         "payment bigint, at timestamp, customer string, amount double, currency string, merchant string, "
         "score double"
     )
-    frauds = sv.ValueState[int](0)
+    frauds = sv.ValueState(0)
 
     def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any] | None]:
         if row["label"] == "Fraud":

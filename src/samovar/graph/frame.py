@@ -8,20 +8,22 @@ uses these methods runs on a Frame unchanged.
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from samovar.errors import UnsupportedMethod, WorkflowError, nearest
 from samovar.graph import operators as ops
+from samovar.graph.arguments import conjunction, ddl, directed, flat, named, names_of, sort_key
+from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
-from samovar.graph.operators.base import Expr, Op, expr
+from samovar.graph.operators.base import Op, expr
+from samovar.graph.writer import Writer
 
 if TYPE_CHECKING:
     from samovar.graph.workflow import Workflow
 
-__all__ = ["Frame", "GroupedFrame", "Reader", "Writer"]
+__all__ = ["Frame"]
 
 _HOW: dict[str, ops.JoinType] = {
     "inner": "inner",
@@ -96,11 +98,11 @@ class Frame:
 
     def select(self, *cols: Any, name: str | None = None) -> Frame:
         """Columns by name, SQL expression is for `selectExpr`; `explode(...)` gives several rows."""
-        return self._add(ops.Select, name, columns=_named(_flat(cols)))
+        return self._add(ops.Select, name, columns=named(flat(cols)))
 
     def selectExpr(self, *exprs: Any, name: str | None = None) -> Frame:
         """Columns as SQL expressions."""
-        return self._add(ops.Select, name, columns=tuple(expr(e) for e in _flat(exprs)))
+        return self._add(ops.Select, name, columns=tuple(expr(e) for e in flat(exprs)))
 
     def filter(self, condition: Any, *, name: str | None = None) -> Frame:
         """The rows for which a condition (SQL string or Column) is true."""
@@ -149,7 +151,7 @@ class Frame:
         """Remove rows with nulls."""
         if how not in ("any", "all"):
             raise WorkflowError(f"Expected how='any' or 'all', got {how!r}.")
-        return self._add(ops.DropNa, name, how=how, thresh=thresh, subset=_names(subset))
+        return self._add(ops.DropNa, name, how=how, thresh=thresh, subset=names_of(subset))
 
     def fillna(
         self, value: Any, subset: str | Sequence[str] | None = None, *, name: str | None = None
@@ -161,7 +163,7 @@ class Frame:
                 raise WorkflowError(
                     f"Expected a number, text, boolean or a mapping of these to fill in, got {one!r}."
                 )
-        return self._add(ops.FillNa, name, value=made, subset=_names(subset))
+        return self._add(ops.FillNa, name, value=made, subset=names_of(subset))
 
     def replace(
         self,
@@ -181,7 +183,7 @@ class Frame:
             pairs = tuple(zip(to_replace, values, strict=True))
         else:
             pairs = ((to_replace, value),)
-        return self._add(ops.Replace, name, pairs=pairs, subset=_names(subset))
+        return self._add(ops.Replace, name, pairs=pairs, subset=names_of(subset))
 
     @property
     def na(self) -> _Na:
@@ -196,13 +198,13 @@ class Frame:
 
     def dropDuplicates(self, subset: Sequence[str] | None = None, *, name: str | None = None) -> Frame:
         """The first row, in canonical order, for each different value of the subset."""
-        return self._add(ops.DropDuplicates, name, subset=_names(subset))
+        return self._add(ops.DropDuplicates, name, subset=names_of(subset))
 
     drop_duplicates = dropDuplicates
 
     def orderBy(self, *cols: Any, ascending: Any = None, name: str | None = None) -> Frame:
         """Order all rows."""
-        keys = [_sort_key(c) for c in _flat(cols)]
+        keys = [sort_key(c) for c in flat(cols)]
         if not keys:
             raise WorkflowError("Expected at least one column to sort by, got none.")
         if ascending is not None:
@@ -211,7 +213,7 @@ class Frame:
                 raise WorkflowError(
                     f"Expected `ascending` for {len(keys)} columns, got {len(flags)} of them."
                 )
-            keys = [_directed(k, bool(flag)) for k, flag in zip(keys, flags, strict=True)]
+            keys = [directed(k, bool(flag)) for k, flag in zip(keys, flags, strict=True)]
         return self._add(ops.Sort, name, keys=tuple(keys))
 
     sort = orderBy
@@ -309,7 +311,7 @@ class Frame:
                 names = tuple(on)
             else:
                 columns = [expr(c) for c in on]
-                condition = columns[0] if len(columns) == 1 else _conjunction(on)
+                condition = columns[0] if len(columns) == 1 else conjunction(on)
         elif on is not None and not isinstance(on, list | tuple):
             condition = expr(on)
         return self._add(ops.Join, name, other, on=names, condition=condition, how=known, build=build)
@@ -322,17 +324,17 @@ class Frame:
 
     def groupBy(self, *cols: Any) -> GroupedFrame:
         """Groups, to be aggregated with `agg` or a shortcut."""
-        return GroupedFrame(self, _named(_flat(cols)))
+        return GroupedFrame(self, named(flat(cols)))
 
     groupby = groupBy
 
     def cube(self, *cols: Any) -> GroupedFrame:
         """Groups over all subsets of the columns."""
-        return GroupedFrame(self, _named(_flat(cols)), grouping="cube")
+        return GroupedFrame(self, named(flat(cols)), grouping="cube")
 
     def rollup(self, *cols: Any) -> GroupedFrame:
         """Groups over all prefixes of the columns."""
-        return GroupedFrame(self, _named(_flat(cols)), grouping="rollup")
+        return GroupedFrame(self, named(flat(cols)), grouping="rollup")
 
     def agg(self, *exprs: Any, name: str | None = None) -> Frame:
         """Aggregates over all rows."""
@@ -354,13 +356,13 @@ class Frame:
 
     def mapInArrow(self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None) -> Frame:
         """A function over iterators of Arrow record batches, without state or order."""
-        return self._add(ops.Batches, name, live=func, schema=_ddl(schema), form="arrow")
+        return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="arrow")
 
     def mapInPandas(
         self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None
     ) -> Frame:
         """A function over iterators of pandas DataFrames, without state or order."""
-        return self._add(ops.Batches, name, live=func, schema=_ddl(schema), form="pandas")
+        return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="pandas")
 
     def transform(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Frame:
         """`func(self, *args, **kwargs)`, for chains."""
@@ -489,363 +491,8 @@ def _engine_loaded() -> bool:
     return Workflow.runner is not None
 
 
-class GroupedFrame:
-    """Groups of a frame, as PySpark's GroupedData."""
-
-    def __init__(
-        self,
-        frame: Frame,
-        keys: tuple[str, ...],
-        grouping: str = "groupBy",
-        pivot: tuple[str, tuple[Any, ...] | None] | None = None,
-    ) -> None:
-        self._frame = frame
-        self._keys = keys
-        self._grouping = grouping
-        self._pivot = pivot
-
-    def agg(self, *exprs: Any, name: str | None = None) -> Frame:
-        """Aggregates: Columns, SQL strings (`"sum(x) AS s"`), or a dict of column to function."""
-        if len(exprs) == 1 and isinstance(exprs[0], Mapping):
-            texts = tuple(_call(f, c) for c, f in exprs[0].items())
-        else:
-            texts = tuple(expr(e) for e in _flat(exprs))
-        if not texts:
-            raise WorkflowError(
-                "Expected at least one aggregate, got none.", hint='For example .agg("count(*) AS n").'
-            )
-        return self._aggregate(texts, name)
-
-    def count(self, *, name: str | None = None) -> Frame:
-        """The number of rows of each group, as column `count`."""
-        return self._aggregate(("count(1) AS count",), name)
-
-    def pivot(self, pivot_col: str, values: Sequence[Any] | None = None) -> GroupedFrame:
-        """Values of a column as columns."""
-        chosen = None if values is None else tuple(values)
-        return GroupedFrame(self._frame, self._keys, self._grouping, (pivot_col, chosen))
-
-    def sum(self, *cols: str, name: str | None = None) -> Frame:
-        """Sums of the given (default: all numeric) columns."""
-        return self._shortcut("sum", cols, name)
-
-    def avg(self, *cols: str, name: str | None = None) -> Frame:
-        """Averages of the given (default: all numeric) columns."""
-        return self._shortcut("avg", cols, name)
-
-    mean = avg
-
-    def min(self, *cols: str, name: str | None = None) -> Frame:
-        """Minima of the given (default: all numeric) columns."""
-        return self._shortcut("min", cols, name)
-
-    def max(self, *cols: str, name: str | None = None) -> Frame:
-        """Maxima of the given (default: all numeric) columns."""
-        return self._shortcut("max", cols, name)
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        close = nearest(attribute, [m for m in dir(type(self)) if not m.startswith("_")])
-        python = attribute.startswith(("apply", "cogroup", "transformWith"))
-        raise UnsupportedMethod(
-            f"Groups of a Frame have no '{attribute}'.",
-            hint="Use frame.apply(YourOperator(), by=...) for Python code on each key."
-            if python
-            else f"Did you mean '{close}'?"
-            if close
-            else 'Use .agg("...") with any aggregate Spark has.',
-        )
-
-    def _shortcut(self, function: str, cols: tuple[Any, ...], name: str | None) -> Frame:
-        chosen = _flat(cols)
-        if not chosen:
-            keys = set(self._keys)
-            numeric = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-            chosen = [
-                c
-                for c, t in self._frame.dtypes
-                if t.startswith(numeric) and c not in keys and f"`{c}`" not in keys
-            ]
-        return self._aggregate(tuple(_call(function, c) for c in chosen), name)
-
-    def _aggregate(self, texts: tuple[str, ...], name: str | None) -> Frame:
-        pivot, values = self._pivot or (None, None)
-        return self._frame._add(
-            ops.Aggregate,
-            name,
-            keys=self._keys,
-            aggregates=texts,
-            grouping=self._grouping,
-            pivot=pivot,
-            pivot_values=values,
-        )
-
-
 class _Na:
     def __init__(self, frame: Frame) -> None:
         self.drop = frame.dropna
         self.fill = frame.fillna
         self.replace = frame.replace
-
-
-class Reader:
-    """Sources, with the names of PySpark's DataFrameReader."""
-
-    def __init__(self, flow: Workflow) -> None:
-        self._flow = flow
-        self._format = "parquet"
-        self._schema: str | None = None
-        self._options: dict[str, str] = {}
-
-    def format(self, source: str) -> Reader:
-        """Any data source Spark knows."""
-        self._format = source
-        return self
-
-    def schema(self, schema: Any) -> Reader:
-        """The schema, as DDL or StructType, instead of the one found in the files."""
-        self._schema = _ddl(schema)
-        return self
-
-    def option(self, key: str, value: Any) -> Reader:
-        """A reader option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Reader:
-        """Several reader options."""
-        self._options.update({k: _option(v) for k, v in options.items() if v is not None})
-        return self
-
-    def load(
-        self,
-        path: Any = None,
-        format: str | None = None,
-        schema: Any = None,
-        *,
-        name: str | None = None,
-        **options: Any,
-    ) -> Frame:
-        """Read from a path (or several) in the chosen format."""
-        if format is not None:
-            self._format = format
-        if schema is not None:
-            self._schema = _ddl(schema)
-        self.options(**options)
-        paths = () if path is None else (path,) if isinstance(path, str | os.PathLike) else tuple(path)
-        made = ops.Read(
-            name=name or self._flow.fresh(f"read_{self._format}"),
-            format=self._format,
-            path=tuple(os.fspath(p) for p in paths),
-            schema=self._schema,
-            options=dict(self._options),
-        )
-        return self._flow.add(made)
-
-    def parquet(self, *paths: Any, name: str | None = None, **options: Any) -> Frame:
-        """Parquet files or folders."""
-        return self.load(_flat(paths), "parquet", name=name, **options)
-
-    def csv(self, path: Any, schema: Any = None, *, name: str | None = None, **options: Any) -> Frame:
-        """CSV files or folders; options as in PySpark (`header=True`, `sep=";"`, `inferSchema=True`)."""
-        return self.load(path, "csv", schema, name=name, **options)
-
-    def json(self, path: Any, schema: Any = None, *, name: str | None = None, **options: Any) -> Frame:
-        """JSON lines files or folders."""
-        return self.load(path, "json", schema, name=name, **options)
-
-    def text(self, paths: Any, *, name: str | None = None, **options: Any) -> Frame:
-        """Text files: one row per line, in column `value`."""
-        return self.load(paths, "text", name=name, **options)
-
-    def orc(self, path: Any, *, name: str | None = None, **options: Any) -> Frame:
-        """ORC files or folders."""
-        return self.load(path, "orc", name=name, **options)
-
-    def table(self, tableName: str, *, name: str | None = None) -> Frame:
-        """A table or view of Spark's catalog."""
-        return self._flow.add(ops.Table(name=name or self._flow.fresh("table"), table=tableName))
-
-    def frame(self, df: Any, *, name: str | None = None) -> Frame:
-        """A live PySpark DataFrame."""
-        if isinstance(df, Frame) or not hasattr(df, "schema"):
-            hint = "A Frame can be used as it is." if isinstance(df, Frame) else None
-            raise WorkflowError(f"Expected a PySpark DataFrame, got {type(df).__name__}.", hint=hint)
-        return self._flow.add(ops.FrameSource(name=name or self._flow.fresh("frame")), live=df)
-
-
-class Writer:
-    """Writes a frame, with the names of PySpark's DataFrameWriter."""
-
-    _MODES = {"error": "error", "errorifexists": "error", "default": "error"} | {
-        m: m for m in ("overwrite", "append", "ignore")
-    }
-
-    def __init__(self, frame: Frame) -> None:
-        self._frame = frame
-        self._format = "parquet"
-        self._mode = "error"
-        self._options: dict[str, str] = {}
-        self._partition_by: tuple[str, ...] = ()
-
-    def format(self, source: str) -> Writer:
-        """parquet, csv, json, text or orc."""
-        self._format = source
-        return self
-
-    def mode(self, saveMode: str) -> Writer:
-        """What to do when the path exists: error (default), overwrite, append, ignore."""
-        if saveMode.lower() not in self._MODES:
-            raise WorkflowError(
-                f"Expected a mode of {', '.join(sorted(set(self._MODES.values())))}, got {saveMode!r}."
-            )
-        self._mode = self._MODES[saveMode.lower()]
-        return self
-
-    def option(self, key: str, value: Any) -> Writer:
-        """A writer option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Writer:
-        """Several writer options."""
-        self._options.update({k: _option(v) for k, v in options.items() if v is not None})
-        return self
-
-    def partitionBy(self, *cols: Any) -> Writer:
-        """Folders by the values of these columns."""
-        self._partition_by = tuple(_flat(cols))
-        return self
-
-    def save(
-        self,
-        path: Any,
-        format: str | None = None,
-        mode: str | None = None,
-        partitionBy: Any = None,
-        *,
-        name: str | None = None,
-        **options: Any,
-    ) -> Frame:
-        """Write files to the path when the run has ended well."""
-        if mode is not None:
-            self.mode(mode)
-        if partitionBy is not None:
-            self.partitionBy(partitionBy)
-        self.options(**options)
-        chosen = format or self._format
-        if chosen not in ops.FILE_FORMATS:
-            raise WorkflowError(
-                f"Expected a format of {', '.join(ops.FILE_FORMATS)}, got {chosen!r}.",
-                hint="Use .sink(name) and write run.result(name) with the library of your choice.",
-            )
-        return self._frame._add(
-            ops.Write,
-            name or self._frame._flow.fresh("write"),
-            format=chosen,
-            path=os.fspath(path),
-            mode=self._mode,
-            options=dict(self._options),
-            partition_by=self._partition_by,
-        )
-
-    def parquet(
-        self,
-        path: Any,
-        mode: str | None = None,
-        partitionBy: Any = None,
-        *,
-        name: str | None = None,
-        **o: Any,
-    ) -> Frame:
-        """Parquet files."""
-        return self.save(path, "parquet", mode, partitionBy, name=name, **o)
-
-    def csv(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
-        """CSV files."""
-        return self.save(path, "csv", mode, name=name, **o)
-
-    def json(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
-        """JSON lines files."""
-        return self.save(path, "json", mode, name=name, **o)
-
-    def text(self, path: Any, *, name: str | None = None, **o: Any) -> Frame:
-        """Text files, from a single string column."""
-        return self.save(path, "text", name=name, **o)
-
-    def orc(
-        self,
-        path: Any,
-        mode: str | None = None,
-        partitionBy: Any = None,
-        *,
-        name: str | None = None,
-        **o: Any,
-    ) -> Frame:
-        """ORC files."""
-        return self.save(path, "orc", mode, partitionBy, name=name, **o)
-
-
-def _flat(values: Sequence[Any]) -> list[Any]:
-    """PySpark takes `f("a", "b")` and `f(["a", "b"])` alike."""
-    if len(values) == 1 and isinstance(values[0], list | tuple):
-        return list(values[0])
-    return list(values)
-
-
-def _named(cols: Sequence[Any]) -> tuple[str, ...]:
-    """Columns given by name (quoted, so that odd names stay names) or as Columns."""
-    return tuple(_quoted(c) if isinstance(c, str) else expr(c) for c in cols)
-
-
-def _quoted(name: str) -> str:
-    """A column name as SQL: `a`, `a.b` and `*` stay, anything else is put in backticks."""
-    parts = name.split(".")
-    if "`" in name or all(part == "*" or (part.isidentifier() and part.isascii()) for part in parts):
-        return name
-    return f"`{name}`"
-
-
-def _names(subset: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if subset is None else (subset,) if isinstance(subset, str) else tuple(subset)
-
-
-def _sort_key(col: Any) -> str:
-    if isinstance(col, int):
-        raise UnsupportedMethod("A Frame sorts by columns, not by their numbers.", hint="Name the column.")
-    return _quoted(col) if isinstance(col, str) else expr(col)
-
-
-def _directed(key: str, ascending: bool) -> str:
-    if isinstance(key, Expr) and key.column is not None:
-        column = key.column.asc() if ascending else key.column.desc()
-        return expr(column)
-    return key if ascending else f"{key} DESC"
-
-
-def _call(function: str, column: str) -> str:
-    """`sum(x)` for use as SQL and as the column's name, as PySpark names it."""
-    if column == "*":
-        return f"{function}(1) AS `{function}(1)`" if function == "count" else f"{function}(*)"
-    return f"{function}({_quoted(column)}) AS `{function}({column})`"
-
-
-def _conjunction(columns: Sequence[Any]) -> str:
-    made = columns[0]
-    for column in columns[1:]:
-        made = made & column
-    return expr(made)
-
-
-def _ddl(schema: Any) -> str:
-    if isinstance(schema, str):
-        return schema
-    fields = getattr(schema, "fields", None)
-    if fields is None:
-        raise WorkflowError(f"Expected a schema as DDL text or StructType, got {type(schema).__name__}.")
-    return ", ".join(
-        f"`{f.name}` {f.dataType.simpleString()}{'' if f.nullable else ' NOT NULL'}" for f in fields
-    )
-
-
-def _option(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

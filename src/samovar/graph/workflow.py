@@ -21,7 +21,8 @@ from samovar.graph.operators.base import Op
 from samovar.graph.values import columns
 
 if TYPE_CHECKING:
-    from samovar.graph.frame import Frame, Reader
+    from samovar.graph.frame import Frame
+    from samovar.graph.reader import Reader
 
 __all__ = ["Graph", "Runner", "Workflow"]
 
@@ -111,7 +112,7 @@ class Workflow:
     @property
     def read(self) -> Reader:
         """Sources with PySpark's names: `flow.read.parquet("payments/")`."""
-        from samovar.graph.frame import Reader
+        from samovar.graph.reader import Reader
 
         return Reader(self)
 

@@ -38,7 +38,7 @@ from samovar.ids import new_attempt
 from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.rejected import first_bad_row
 
-__all__ = ["explain_failure"]
+__all__ = ["explain_failure", "what_was_lost"]
 
 log = logging.getLogger("samovar.failures")
 
@@ -57,6 +57,20 @@ _GONE = (
     "INVALID_HANDLE.SESSION",
 )
 _SPARK = (PySparkException, Py4JError)
+_LOST = (
+    ("Python worker exited unexpectedly", "a Python worker died"),
+    ("Python worker failed to connect back", "a Python worker did not start"),
+    ("ExecutorLostFailure", "an executor died"),
+    ("ExecutorDeadException", "an executor died"),
+    ("Remote RPC client disassociated", "an executor died"),
+    ("MetadataFetchFailed", "what an executor held was lost"),
+    ("FetchFailed", "what an executor held was lost"),
+    ("Missing an output location for shuffle", "what an executor held was lost"),
+    ("Could not find block", "what an executor held was lost"),
+    ("Failed to get broadcast", "what an executor held was lost"),
+    ("BlockNotFoundException", "what an executor held was lost"),
+    ("Connection reset by peer", "a connection to a worker broke"),
+)
 
 
 def explain_failure(context: RunContext, error: BaseException) -> BaseException:
@@ -93,6 +107,14 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
         return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
     return _to_show(context, found, epoch)
+
+
+def what_was_lost(error: BaseException) -> str | None:
+    """In a few words, what Spark lost (a Python worker, an executor, what it held); None for any other failure."""
+    if isinstance(error, SamovarError) or not isinstance(error, _SPARK):
+        return None
+    text = str(error)
+    return next((words for sign, words in _LOST if sign in text), None)
 
 
 @dataclass(frozen=True)

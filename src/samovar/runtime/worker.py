@@ -445,6 +445,14 @@ def _save(
         loaded.delta_bytes = 0
     loaded.token = task.token
     _cache[task.run, stage.name, bucket] = loaded
+    _forget_old_runs()
+
+
+def _forget_old_runs(keep: int = 3) -> None:
+    """A worker lives longer than a run: states of runs not seen for a while are dropped."""
+    runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
+    for key in [k for k in _cache if k[0] in runs[keep:]]:
+        del _cache[key]
 
 
 class _View:

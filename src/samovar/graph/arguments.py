@@ -1,0 +1,88 @@
+"""Arguments of Frame methods in the forms PySpark takes them, turned into the texts operators hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from samovar.errors import UnsupportedMethod, WorkflowError
+from samovar.graph.operators.base import Expr, expr
+
+__all__ = [
+    "call",
+    "conjunction",
+    "ddl",
+    "directed",
+    "flat",
+    "named",
+    "names_of",
+    "option_text",
+    "quoted",
+    "sort_key",
+]
+
+
+def flat(values: Sequence[Any]) -> list[Any]:
+    """PySpark takes `f("a", "b")` and `f(["a", "b"])` alike."""
+    if len(values) == 1 and isinstance(values[0], list | tuple):
+        return list(values[0])
+    return list(values)
+
+
+def named(cols: Sequence[Any]) -> tuple[str, ...]:
+    """Columns given by name (quoted, so that odd names stay names) or as Columns."""
+    return tuple(quoted(c) if isinstance(c, str) else expr(c) for c in cols)
+
+
+def quoted(name: str) -> str:
+    """A column name as SQL: `a`, `a.b` and `*` stay, anything else is put in backticks."""
+    parts = name.split(".")
+    if "`" in name or all(part == "*" or (part.isidentifier() and part.isascii()) for part in parts):
+        return name
+    return f"`{name}`"
+
+
+def names_of(subset: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if subset is None else (subset,) if isinstance(subset, str) else tuple(subset)
+
+
+def sort_key(col: Any) -> str:
+    if isinstance(col, int):
+        raise UnsupportedMethod("A Frame sorts by columns, not by their numbers.", hint="Name the column.")
+    return quoted(col) if isinstance(col, str) else expr(col)
+
+
+def directed(key: str, ascending: bool) -> str:
+    if isinstance(key, Expr) and key.column is not None:
+        column = key.column.asc() if ascending else key.column.desc()
+        return expr(column)
+    return key if ascending else f"{key} DESC"
+
+
+def call(function: str, column: str) -> str:
+    """`sum(x)` for use as SQL and as the column's name, as PySpark names it."""
+    if column == "*":
+        return f"{function}(1) AS `{function}(1)`" if function == "count" else f"{function}(*)"
+    return f"{function}({quoted(column)}) AS `{function}({column})`"
+
+
+def conjunction(columns: Sequence[Any]) -> str:
+    made = columns[0]
+    for column in columns[1:]:
+        made = made & column
+    return expr(made)
+
+
+def ddl(schema: Any) -> str:
+    if isinstance(schema, str):
+        return schema
+    fields = getattr(schema, "fields", None)
+    if fields is None:
+        raise WorkflowError(f"Expected a schema as DDL text or StructType, got {type(schema).__name__}.")
+    return ", ".join(
+        f"`{f.name}` {f.dataType.simpleString()}{'' if f.nullable else ' NOT NULL'}" for f in fields
+    )
+
+
+def option_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
