@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -441,7 +442,7 @@ class Frame:
             raise UnsupportedMethod(
                 f"A Frame is a plan and has no '{attribute}'.", hint=f"Instead, {_INSTEAD[attribute]}."
             )
-        if _engine_loaded() and attribute in self.columns:
+        if _session_is_live() and attribute in self.columns:
             return self._column(attribute)
         known = [m for m in dir(type(self)) if not m.startswith("_")]
         close = nearest(attribute, known)
@@ -484,11 +485,10 @@ class Frame:
                 return at.name
 
 
-def _engine_loaded() -> bool:
-    """Whether Spark can be asked for columns; without an engine a Frame knows only its methods."""
-    from samovar.graph.workflow import Workflow
-
-    return Workflow.runner is not None
+def _session_is_live() -> bool:
+    """Whether Spark can be asked for columns without starting it: a misspelt method must not start a session."""
+    module = sys.modules.get("pyspark.sql")
+    return module is not None and module.SparkSession.getActiveSession() is not None
 
 
 class _Na:
