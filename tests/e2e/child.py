@@ -1,7 +1,8 @@
 """A process of its own that runs or resumes the workflow of `flows`, and can kill itself at a chosen instant.
 
 `python -m tests.e2e.child SPEC` with a JSON object: `record`, `run`, and for a start `source` and `target`; optional
-`master`, `conf`, `epoch_bytes`, `kill`: {"at": "commit" or "publish", "nth": n, "when": "before", "torn" or "after"}.
+`master`, `conf`, `epoch_bytes`, `gates` and `at` (see `flows.Gate`), and `kill`, as {"at": "commit" or "publish",
+"nth": n, "when": "before", "torn" or "after"}.
 """
 
 from __future__ import annotations
@@ -126,7 +127,8 @@ def main(spec: dict[str, Any]) -> int:
     path = Path(spec["record"])
     if "source" in spec:
         target = Path(spec["target"]) if "target" in spec else None
-        flow = build(Path(spec["source"]), target)
+        gates = Path(spec["gates"]) if "gates" in spec else None
+        flow = build(Path(spec["source"]), target, gates=gates, at=spec.get("at", 0))
         run = flow.start(spark=spark, record=path, run_id=spec["run"], epoch_bytes=spec.get("epoch_bytes", 1))
     else:
         run = sv.open(path / spec["run"]).resume(spark)

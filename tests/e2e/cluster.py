@@ -118,7 +118,11 @@ class Cluster:
         with (self.folder / f"{who}.out").open("wb") as output:
             self._processes.append(
                 subprocess.Popen(
-                    [str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}", *arguments],
+                    [
+                        str(self._home / "bin" / "spark-class"),
+                        f"org.apache.spark.deploy.{kind.lower()}.{kind}",
+                        *arguments,
+                    ],
                     env=environ,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -137,7 +141,9 @@ def _python_path() -> str:
     import samovar
 
     own = [str(_ROOT), str(Path(samovar.__file__).parents[1])]
-    return os.pathsep.join(dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+    return os.pathsep.join(
+        dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+    )
 
 
 def _free_port() -> int:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pyarrow.parquet as pq
 
 import samovar as sv
 
-__all__ = ["Enrich", "Rank", "build", "everything", "payments"]
+__all__ = ["Enrich", "Gate", "Rank", "build", "everything", "payments"]
 
 
 class Enrich(sv.Operator):
@@ -50,6 +52,36 @@ class Rank(sv.Operator):
             yield {"id": -1, "customer": customer, "amount": 0.0, "highest": 1e6, "place": 0, "nth": count}
 
 
+class Gate(sv.Operator):
+    """Passes rows on. Writes its process id to `<name>.pid`; at the row with id `at`, waits until `passed` is there.
+
+    With the files `passed` in place it waits for nothing: that is the undisturbed run.
+    """
+
+    output = Enrich.output
+
+    def __init__(self, folder: str, name: str, at: int = -1) -> None:
+        self.folder = folder
+        self.name = name
+        self.at = at
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row out for one row in."""
+        passed = os.path.join(self.folder, "passed")
+        if not os.path.exists(passed):
+            mark = os.path.join(self.folder, f"{self.name}.pid")
+            if not os.path.exists(mark):
+                with open(f"{mark}.tmp", "w") as file:
+                    file.write(str(os.getpid()))
+                os.replace(f"{mark}.tmp", mark)
+            if row["id"] == self.at:
+                with open(os.path.join(self.folder, f"{self.name}.waits"), "w") as file:
+                    file.write(str(os.getpid()))
+                while not os.path.exists(passed):
+                    time.sleep(0.01)
+        yield dict(row)
+
+
 def payments(folder: Path, *, files: int = 10, rows: int = 300, seed: int = 7) -> Path:
     """Parquet files of made-up payments; returns the folder."""
     made = random.Random(seed)
@@ -66,11 +98,20 @@ def payments(folder: Path, *, files: int = 10, rows: int = 300, seed: int = 7) -
     return folder
 
 
-def build(source: Path, target: Path | None = None) -> sv.Workflow:
-    """Source, Python operator with state, keyed Python operator, filter; then an aggregate, a sink and a target."""
+def build(source: Path, target: Path | None = None, *, gates: Path | None = None, at: int = 0) -> sv.Workflow:
+    """Source, Python operator with state, keyed Python operator, filter; then an aggregate, a sink and a target.
+
+    With `gates`, the run waits in mid-epoch, at the payment numbered `at`, between the two Python operators.
+    """
     flow = sv.Workflow("payments")
     paid = flow.read.parquet(str(source), name="paid")
-    ranked = paid.apply(Enrich(), name="enrich").apply(Rank(), by="customer", name="rank")
+    # two filters in a row: what the first gives is counted inside Spark's plan, before a shuffle
+    some = paid.filter("amount > 3", name="some").filter("amount < 998", name="most")
+    rich = some.apply(Enrich(), name="enrich")
+    if gates is not None:
+        rich = rich.apply(Gate(str(gates), "first"), name="first")
+        rich = rich.apply(Gate(str(gates), "second", at), by="customer", name="second")
+    ranked = rich.apply(Rank(), by="customer", name="rank")
     kept = ranked.filter("highest > 500", name="kept")
     by = kept.groupBy("customer").agg("count(1) AS n", "sum(place) AS places", "max(nth) AS nth", name="by")
     by.sink("S")

@@ -138,7 +138,7 @@ def _resumed(
             f"The recording {path} holds no start of a run.",
             hint="Start the workflow anew: samovar run FLOW.",
         )
-    past = open_recording(path)
+    past = open_recording(path.absolute())  # Spark may have another current folder
     if wanted.display:
         messages().print(f"Going on with {path.name} after {len(found.history.epochs):,} epochs.")
     if flow is not None and needs_spark(flow):

@@ -92,6 +92,8 @@ class Accumulators:
     partial: tuple[str, ...]
     merge: tuple[str, ...]
     final: tuple[str, ...]
+    keyless: bool = False
+    """Whether the user's columns are those of `final` alone, without the key columns."""
 
 
 def uses_order(aggs: Sequence[str]) -> bool:
@@ -123,17 +125,22 @@ def decompose(
 
 def partial_frame(df: DataFrame, keys: Sequence[str], accumulators: Accumulators) -> DataFrame:
     """One row of partials per group of `df`: the key columns, then `__a0`, `__a1`, ..."""
+    if not accumulators.partial:
+        return df.select(*_key_columns(df, keys)).distinct()
     return df.groupBy(*_key_columns(df, keys)).agg(*map(sf.expr, accumulators.partial))
 
 
 def merge_frame(partials: DataFrame, accumulators: Accumulators) -> DataFrame:
     """Rows of partials (or of merged ones) merged to one row per group."""
+    if not accumulators.merge:
+        return partials.distinct()
     return partials.groupBy(*_group_names(partials, accumulators)).agg(*map(sf.expr, accumulators.merge))
 
 
 def final_frame(merged: DataFrame, accumulators: Accumulators) -> DataFrame:
     """The user's result from merged rows: the key columns, then one column per aggregate expression."""
-    return merged.select(*_group_names(merged, accumulators), *map(sf.expr, accumulators.final))
+    keys = [] if accumulators.keyless else _group_names(merged, accumulators)
+    return merged.select(*keys, *map(sf.expr, accumulators.final))
 
 
 def _group_names(df: DataFrame, accumulators: Accumulators) -> list[Column]:

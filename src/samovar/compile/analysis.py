@@ -6,8 +6,9 @@ Columns handed in as PySpark objects are turned into SQL text where that can be 
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,9 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from samovar.compile.columns import column_to_sql
+from samovar.compile.columns import column_to_sql, quiet_analysis
 from samovar.compile.native import apply_native, as_column, sort_column
 from samovar.compile.shapes import Shape, shape_of
+from samovar.compile.sqltext import unqualified
 from samovar.errors import SchemaProblem, WorkflowError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
@@ -25,7 +27,7 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN
 
-__all__ = ["Analysis", "analyse", "empty_frame", "explain_problem", "referenced"]
+__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "explain_problem", "referenced"]
 
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
@@ -38,6 +40,8 @@ class Analysis:
     schemas: Mapping[str, StructType]
     shapes: Mapping[str, Shape]
     referenced: frozenset[str]
+    qualified: frozenset[str] = frozenset()
+    """Operators that tell columns of one name apart by where they came from, which stored rows do not say."""
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -48,24 +52,88 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
 def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]) -> Analysis:
     """Check every operator against its inputs. Raises SchemaProblem naming the operator."""
     names = referenced(graph)
+    qualifiers = names | {op.alias for op in graph.ops.values() if isinstance(op, ops.Alias)}
     frames: dict[str, DataFrame] = {}
+    stored: dict[str, DataFrame] = {}
     done: dict[str, Op] = {}
     shapes: dict[str, Shape] = {}
     schemas: dict[str, StructType] = {}
+    qualified: set[str] = set()
     for name, op in graph.ops.items():
         live = graph.live.get(name)
         inputs = [frames[up] for up in op.inputs]
         try:
             op = _as_sql(op, inputs)
-            shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
-            df = _frame(spark, op, inputs, shapes[name], live, sources)
+            shape = shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
+            df = _frame(spark, op, inputs, shape, live, sources)
         except PySparkException as error:
-            raise explain_problem(spark, name, error, inputs) from None
-        _check_names(op, df)
+            raise explain_problem(spark, name, error, inputs, op) from None
+        _check_names(op, df, inputs)
+        if qualifiers and op.expressions():
+
+            def applied(op: Op, ins: list[DataFrame], shape: Shape = shape, live: Any = live) -> DataFrame:
+                return _frame(spark, op, ins, shape, live, sources)
+
+            kept = _storable(op, inputs, [stored[up] for up in op.inputs], df, qualifiers, applied)
+            if kept is None:
+                qualified.add(name)
+            else:
+                op = kept
         done[name] = op
         schemas[name] = df.schema
         frames[name] = df.alias(name) if name in names else df
-    return Analysis(Graph(graph.name, done, graph.live), schemas, shapes, names)
+        bare = empty_frame(spark, df.schema) if qualifiers else df
+        stored[name] = bare.alias(name) if name in names else bare
+    return Analysis(Graph(graph.name, done, graph.live), schemas, shapes, names, frozenset(qualified))
+
+
+def _storable(
+    op: Op,
+    inputs: list[DataFrame],
+    stored: list[DataFrame],
+    wanted: DataFrame,
+    qualifiers: frozenset[str] | set[str],
+    applied: Callable[[Op, list[DataFrame]], DataFrame],
+) -> Op | None:
+    """The operator in a form that also works on rows read back from storage; None when there is none.
+
+    Stored rows have lost the qualifiers that Spark's frames hand on, so `orders.id` becomes `id` where that means the
+    same.
+    """
+    for candidate in _less_qualified(op, qualifiers):
+        try:
+            with quiet_analysis():
+                if candidate is not op and not _same(applied(candidate, inputs), wanted, op):
+                    continue
+                if applied(candidate, stored).columns != wanted.columns:
+                    continue
+        except PySparkException:
+            continue
+        return candidate
+    return None
+
+
+def _same(made: DataFrame, wanted: DataFrame, op: Op) -> bool:
+    if made.schema != wanted.schema:
+        return False
+    return isinstance(op, ops.Python) or made.sameSemantics(wanted)
+
+
+def _less_qualified(op: Op, qualifiers: frozenset[str] | set[str]) -> Iterator[Op]:
+    """The operator as it is, then with all qualifiers left out, then with those of one operator left out."""
+    yield op
+    texts = op.expressions()
+    used = {q for q in qualifiers if any(unqualified(t, {q}) != t for t in texts)}
+    for leave_out in [used, *({q} for q in sorted(used))] if len(used) > 1 else [used]:
+        made = tuple(t if getattr(t, "column", None) is not None else unqualified(t, leave_out) for t in texts)
+        if made != tuple(texts):
+            yield op.with_expressions(made)
+
+
+def apply_empty(spark: SparkSession, analysis: Analysis, name: str, inputs: list[DataFrame]) -> DataFrame:
+    """An operator of an analysed workflow on empty inputs. Raises what Spark raises."""
+    op = analysis.graph.ops[name]
+    return _frame(spark, op, inputs, analysis.shapes[name], analysis.graph.live.get(name), analysis.schemas)
 
 
 def referenced(graph: Graph) -> frozenset[str]:
@@ -109,10 +177,12 @@ def _output_schema(spark: SparkSession, name: str, ddl: str) -> StructType:
     try:
         return spark.createDataFrame([], ddl).schema
     except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
+        said = _syntax_text(str(error)).split("got: ", 1)[-1] if "== SQL ==" in str(error) else _plain(error)
         raise SchemaProblem(
-            f"Expected a schema such as 'customer string, amount double' as `output`, got {ddl!r}: {first}",
+            f"Expected a schema such as 'customer string, amount double' as `output`, got {ddl!r}: {said}",
             operator=name,
+            hint="Columns are separated by commas; types are Spark's: string, int, bigint, double, decimal(10,2), "
+            "date, timestamp, array<...>, map<...,...>, struct<a:int>.",
         ) from None
 
 
@@ -133,22 +203,62 @@ def _check_operator(op: ops.Python, live: Operator) -> None:
             f"{cls.__name__} defines neither process(self, row, port=0) nor process_batch(self, batch, port=0).",
             operator=op.name,
         )
+    several = len(op.inputs) > 1
+    if is_batch_form(cls):
+        _check_signature(op, cls, "process_batch", ("batch", "port=0"), 2)
+    else:
+        _check_signature(op, cls, "process", ("row", "port=0"), 2 if several else 1)
+    _check_signature(op, cls, "finish", ("port=0",), 1 if several else 0)
 
 
-def _check_names(op: Op, df: DataFrame) -> None:
+def _check_signature(op: ops.Python, cls: type, method: str, wanted: tuple[str, ...], given: int) -> None:
+    """Whether a method can be called as it will be, before a worker finds out that it cannot."""
+    function = getattr(cls, method)
+    try:
+        signature = inspect.signature(function)
+        signature.bind(None, *([None] * given))
+    except TypeError:
+        ports = f" (it has {len(op.inputs)} input ports)" if len(op.inputs) > 1 else ""
+        raise WorkflowError(
+            f"Expected {cls.__name__}.{method}(self, {', '.join(wanted)}), got {method}{signature}{ports}.",
+            operator=op.name,
+            hint=f"Write def {method}(self, {', '.join(wanted)}).",
+        ) from None
+    except ValueError:  # no signature to be had
+        return
+
+
+def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
+    if isinstance(op, ops.Python | ops.Batches):
+        for port, given in enumerate(inputs):
+            twice = _twice(given.columns)
+            if twice is not None:
+                raise SchemaProblem(
+                    f"Its rows on port {port} would have two columns named '{twice}'.",
+                    operator=op.name,
+                    hint="Select, rename or drop one of them before.",
+                )
     taken = [c for c in df.columns if c.startswith(HIDDEN)]
     if taken:
         raise SchemaProblem(f"Column names starting with '{HIDDEN}' are Samovar's own; got {taken[0]}.", operator=op.name)
     if isinstance(op, ops.SINKS):
-        seen: set[str] = set()
-        for column in df.columns:
-            if column.lower() in seen:
-                raise SchemaProblem(
-                    f"The result '{op.name}' would have two columns named '{column}'.",
-                    operator=op.name,
-                    hint="Select, rename or drop one of them before the sink.",
-                )
-            seen.add(column.lower())
+        twice = _twice(df.columns)
+        if twice is not None:
+            raise SchemaProblem(
+                f"The result '{op.name}' would have two columns named '{twice}'.",
+                operator=op.name,
+                hint="Select, rename or drop one of them before the sink.",
+            )
+
+
+def _twice(columns: list[str]) -> str | None:
+    """A name that stands for two columns, as Spark compares names."""
+    seen: set[str] = set()
+    for column in columns:
+        if column.lower() in seen:
+            return column
+        seen.add(column.lower())
+    return None
 
 
 def _as_sql(op: Op, inputs: list[DataFrame]) -> Op:
@@ -179,33 +289,141 @@ def _usage(op: Op, index: int) -> Usage:
 
 
 def explain_problem(
-    spark: SparkSession, operator: str, error: PySparkException, inputs: list[DataFrame]
+    spark: SparkSession, operator: str, error: PySparkException, inputs: list[DataFrame], op: Op | None = None
 ) -> SchemaProblem:
-    """Spark's complaint about an operator in one line, with the nearest name as a hint."""
+    """Spark's complaint about an operator: what was expected, what it got, and the nearest name or the input's types."""
     condition = str(error.getCondition() or "")
     parameters = error.getMessageParameters() or {}
     columns = [c for df in inputs for c in df.columns]
-    if condition.startswith("UNRESOLVED_COLUMN"):
-        wanted = parameters.get("objectName", "").replace("`", "")
-        close = nearest(wanted.split(".")[-1], columns)
-        return SchemaProblem(
-            f"Expected a column of its input ({_listed(columns)}), got '{wanted}'.",
-            operator=operator,
-            hint=f"Did you mean '{close}'?" if close else None,
-        )
+    if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_USING_COLUMN", "UNRESOLVED_MAP_KEY")):
+        return _unknown_column(operator, condition, parameters, inputs, op)
+    if condition.startswith("FIELD_NOT_FOUND"):
+        wanted = parameters.get("fieldName", "").replace("`", "")
+        fields = [f.strip(" `") for f in parameters.get("fields", "").split(",")]
+        return _unknown(operator, "a field of that struct", fields, wanted)
     if condition.startswith("UNRESOLVED_ROUTINE"):
         wanted = parameters.get("routineName", "").replace("`", "").split(".")[-1]
-        known = [r[0] for r in spark.sql("SHOW FUNCTIONS").toArrow().to_pandas().itertuples(index=False)]
-        close = nearest(wanted, known)
+        close = nearest(wanted, [f for f in _functions(spark) if f[:1].isalpha()])
         return SchemaProblem(
             f"Expected a function Spark knows, got '{wanted}'.",
             operator=operator,
-            hint=f"Did you mean '{close}'?" if close else None,
+            hint=f"Did you mean '{close}'?" if close else "`SHOW FUNCTIONS` in Spark SQL lists them all.",
         )
-    message = re.sub(r"\s*SQLSTATE: \w+", "", str(error).split("\n== ")[0].split(";\n")[0])
-    message = re.sub(r"^\[[\w.]+\]\s*", "", message.strip())
-    types = "; ".join(f"input {i}: {df.schema.simpleString()}" for i, df in enumerate(inputs))
-    return SchemaProblem(message[:1500], operator=operator, hint=types[:600] or None)
+    if condition.startswith("PARSE_") or "\n== SQL ==\n" in str(error):
+        return SchemaProblem(_syntax_text(str(error)), operator=operator, hint=_syntax_hint(op))
+    if condition.startswith("AMBIGUOUS"):
+        wanted = parameters.get("name", "").replace("`", "") or "a column"
+        names = " or ".join(f"{up}.{wanted}" for up in (op.inputs if op is not None else ()))
+        return SchemaProblem(
+            f"Expected one column named '{wanted}', got several ({_listed(columns)}).",
+            operator=operator,
+            hint=f"Say which: {names}; or rename one of them before." if isinstance(op, ops.Join) else
+            "Rename or drop one of them before, for example with withColumnRenamed.",
+        )
+    return SchemaProblem(_plain(error), operator=operator, hint=_types(op, inputs))
+
+
+def _unknown_column(
+    operator: str, condition: str, parameters: Mapping[str, str], inputs: list[DataFrame], op: Op | None
+) -> SchemaProblem:
+    columns = [c for df in inputs for c in df.columns]
+    wanted = next((parameters[k] for k in ("objectName", "colName", "columnName", "name") if parameters.get(k)), "")
+    wanted = wanted.replace("`", "")
+    if not wanted and isinstance(op, ops.DropDuplicates) and op.subset is not None:
+        lower = {c.lower() for c in columns}
+        wanted = next((c for c in op.subset if c.lower() not in lower), "")
+    if condition.startswith("UNRESOLVED_USING_COLUMN"):
+        side = str(parameters.get("side", "")).lower()
+        df = inputs[0] if side == "left" else inputs[-1]
+        up = (op.inputs[0] if side == "left" else op.inputs[-1]) if op is not None else side
+        return _unknown(operator, f"a column of '{up}', its {side} side", df.columns, wanted)
+    if isinstance(op, ops.Union) and op.by_name:
+        for up, df in zip(op.inputs, inputs, strict=True):
+            if wanted and wanted not in df.columns:
+                made = _unknown(operator, f"a column '{wanted}' in each input: '{up}' has", df.columns, wanted)
+                text = f"Expected the column '{wanted}' in every input; '{up}' has {_listed(df.columns)}."
+                hint = made.hint if made.hint and "Did you" in made.hint else None
+                return SchemaProblem(
+                    text, operator=operator, hint=hint or "Add it there, or say allowMissingColumns=True to fill with null."
+                )
+    if isinstance(op, ops.Select | ops.Sort | ops.Aggregate) and re.search(r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I):
+        use = {"select": "selectExpr(...)", "sort": "sort(sv.expr(...))"}.get(op.kind, "an expression")
+        return SchemaProblem(
+            f"Expected the name of a column of its input ({_listed(columns)}), got the expression '{wanted}'.",
+            operator=operator,
+            hint=f"A plain string is a column's name, as in PySpark; use {use} for SQL text."
+            if isinstance(op, ops.Select)
+            else "A plain string is a column's name, as in PySpark; add the expression with withColumn before.",
+        )
+    return _unknown(operator, "a column of its input", columns, wanted)
+
+
+def _unknown(operator: str, what: str, known: list[str], wanted: str) -> SchemaProblem:
+    close = nearest(wanted.split(".")[-1], known)
+    return SchemaProblem(
+        f"Expected {what} ({_listed(known)}), got '{wanted}'.",
+        operator=operator,
+        hint=f"Did you mean '{close}'?" if close else None,
+    )
+
+
+def _functions(spark: SparkSession) -> list[str]:
+    return [str(r[0]) for r in spark.sql("SHOW FUNCTIONS").collect()]
+
+
+def _syntax_text(text: str) -> str:
+    """A syntax error with the text and a caret under the place."""
+    said = _cleaned(text.split("\n== SQL ==")[0])
+    said = re.sub(r"\s*\(line \d+, pos \d+\)", "", said).rstrip(". ")
+    at = re.search(r"\(line (\d+), pos (\d+)\)", text)
+    body = text.split("\n== SQL ==\n")[1] if "\n== SQL ==\n" in text else ""
+    lines = [ln for ln in body.splitlines() if not re.fullmatch(r"-*\^\^\^", ln.strip())]
+    lines = [ln for ln in lines if ln.strip()]
+    if at is None or not lines:
+        return f"Expected an SQL expression, got: {said}."
+    row, place = int(at.group(1)) - 1, int(at.group(2))
+    line = lines[min(row, len(lines) - 1)]
+    start = max(0, place - 70)
+    return f"Expected an SQL expression, got: {said}.\n    {line[start : start + 110]}\n    {' ' * (place - start)}^"
+
+
+def _syntax_hint(op: Op | None) -> str | None:
+    if isinstance(op, ops.Filter):
+        return "A condition is one SQL expression, such as \"amount > 100 AND country = 'DE'\"."
+    return None
+
+
+def _plain(error: PySparkException) -> str:
+    return _cleaned(str(error).split("\n== ")[0].split(";\n")[0])[:1200]
+
+
+def _cleaned(message: str) -> str:
+    message = re.sub(r"\s*SQLSTATE: \w+", "", message.strip())
+    message = re.sub(r"^\[[\w.]+\]\s*", "", message)
+    message = re.sub(r";?\s*line \d+,? pos \d+;?\s*$", "", message)
+    return re.sub(r"\.\.+$", ".", message.strip())
+
+
+def _types(op: Op | None, inputs: list[DataFrame]) -> str | None:
+    """What the inputs look like; for a union beside each other."""
+    if isinstance(op, ops.Union | ops.SetOperation) and len(inputs) == 2 and op is not None:
+        one, two = inputs
+        pairs = [
+            f"{a.name} {a.dataType.simpleString()} / {b.name} {b.dataType.simpleString()}"
+            for a, b in zip(one.schema.fields, two.schema.fields, strict=False)
+            if a.dataType != b.dataType
+        ]
+        extra = [f.name for f in (one if len(one.columns) > len(two.columns) else two).schema.fields]
+        extra = extra[min(len(one.columns), len(two.columns)) :]
+        differ = f"They differ in {'; '.join(pairs[:6])}. " if pairs and not extra else ""
+        more = f"Only one of them has {', '.join(extra[:8])}. " if extra else ""
+        return f"{differ}{more}Columns are matched by position: select and cast them alike, or use unionByName."
+    names = op.inputs if op is not None else ()
+    shown = [
+        f"{name}: {', '.join(f'{f.name} {f.dataType.simpleString()}' for f in df.schema.fields)[:400]}"
+        for name, df in zip(names, inputs, strict=False)
+    ]
+    return "Its input is " + "; ".join(shown) + "." if shown else None
 
 
 def _listed(names: list[str], limit: int = 20) -> str:

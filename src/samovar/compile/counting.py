@@ -11,12 +11,13 @@ from collections.abc import Mapping
 
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
-from samovar.record.log import Counters
 
-__all__ = ["Measured", "add_up", "needs_counter"]
+__all__ = ["Counted", "Measured", "add_up", "needs_counter"]
 
 Measured = Mapping[tuple[str, int | None], int]
 """(operator, None): rows it gave; (operator, port): rows it took on a port."""
+Counted = tuple[tuple[int, ...], int]
+"""Rows an operator took on each port, and rows it gave."""
 
 
 def needs_counter(plan: Plan, name: str, level: int | None, stored: frozenset[str], known: frozenset[str]) -> bool:
@@ -46,7 +47,7 @@ def _told(plan: Plan, name: str, level: int, stored: frozenset[str]) -> bool:
     return False
 
 
-def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Counters]:
+def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Counted]:
     """The counters of an epoch over the levels `low` to `high`, handing what was measured up and down the edges.
 
     What is only computed again on a higher level, or read back from a stash, was counted when it first flowed.
@@ -54,7 +55,7 @@ def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Cou
     out = {n: v for (n, port), v in measured.items() if port is None}
     taken = {(n, port): v for (n, port), v in measured.items() if port is not None}
     working = [n for n in plan.graph.ops if any(plan.placement.works(n, at) for at in range(low, high + 1))]
-    for name in reversed(plan.graph.ops):  # what consumers took tells what their inputs gave
+    for name in reversed(list(plan.graph.ops)):  # what consumers took tells what their inputs gave
         for consumer, port in plan.graph.consumers(name):
             if name not in out and (consumer, port) in taken:
                 out[name] = taken[consumer, port]
@@ -69,13 +70,13 @@ def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Cou
         ins = [taken.get((name, port)) for port in range(len(op.inputs))]
         if name not in out and ins and None not in ins and (_hands_on(plan, name) or plan.shape(name) == "union"):
             out[name] = sum(i for i in ins if i is not None)
-    made: dict[str, Counters] = {}
+    made: dict[str, Counted] = {}
     for name, op in plan.graph.ops.items():
         first_time = _counts(plan, name, low, high)
         gave = out.get(name, 0) if first_time else 0
         took = tuple(taken.get((name, p), 0) if _takes(plan, name, low, high) else 0 for p in range(len(op.inputs)))
         if gave or any(took):
-            made[name] = Counters(took, gave)
+            made[name] = (took, gave)
     return made
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
 from samovar.compile.native import (
@@ -22,12 +22,14 @@ from samovar.compile.native import (
     join,
     numbered,
     positioned,
+    positions_last,
     quoted,
     sort_column,
     visible,
 )
 from samovar.compile.plan import ROWS, Plan
 from samovar.compile.pruning import needed_columns
+from samovar.compile.sqltext import stars
 from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, PORT, position_columns
 
@@ -113,7 +115,7 @@ class Frames:
         if isinstance(op, ops.Limit):
             return self._limit(op, ins[0])
         if shape == "sink":
-            return ins[0].select(*map(quoted, visible(ins[0]))) if hidden(ins[0]) else ins[0]
+            return ins[0].drop(*hidden(ins[0]))
         return self._trimmed(name, apply_native(op, ins, shape))
 
     def whole(self, name: str) -> DataFrame:
@@ -156,41 +158,53 @@ class Frames:
             return self._empty(name)
         at = plan.placement.level[name]
         here = at >= self.low  # its input flows in this very epoch
-        if here:
-            ins = [self.stream(up, at) for up in op.inputs]
-            if plan.shape(name) == "accumulate" and self._ordered(name):
-                cut = plan.accumulators[name]
-                df = final_frame(merge_frame(self.partial(name), cut), cut)
-            else:
-                df = apply_native(op, [self._bare(name, i) for i in ins], plan.shape(name))
+        if here and not (plan.shape(name) == "accumulate" and plan.ordered(name)):
+            df = self._apply(name, [self.stream(up, at) for up in op.inputs])
         elif plan.shape(name) == "accumulate":
-            stored = self.inputs.parts("deltas", name, self.partial_schema(name))
             cut = plan.accumulators[name]
-            df = final_frame(merge_frame(stored.drop(ROWS), cut), cut)
+            if here:
+                partials = self.partial(name)
+            else:
+                partials = self.inputs.parts("deltas", name, self.partial_schema(name)).drop(ROWS)
+            df = final_frame(merge_frame(partials, cut), cut)
         else:
-            ins = [
+            kept = [
                 self._named(up, self.inputs.parts("deltas", f"{name}.{port}", self.kept_schema(name, port)))
                 for port, up in enumerate(op.inputs)
             ]
-            df = apply_native(op, [self._bare(name, i) for i in ins], plan.shape(name))
-        df = df.select(*(F.col(quoted(c)) for c in visible(df))) if hidden(df) and not plan.width[name] else df
-        return self._number(name, df) if plan.width[name] else df
+            df = self._apply(name, kept)
+        if plan.width[name]:
+            return self._number(name, df)
+        return df.drop(*hidden(df)) if hidden(df) else df
 
-    def _ordered(self, name: str) -> bool:
-        return any(self.plan.width[up] for up in self.plan.graph.ops[name].inputs)
+    def _apply(self, name: str, ins: Sequence[DataFrame]) -> DataFrame:
+        """A blocking operator over its whole input."""
+        op = self.plan.graph.ops[name]
+        if isinstance(op, ops.Aggregate) and self.plan.ordered(name):
+            # aggregates take rows as they come: put each group in one partition, in order
+            order = hidden(ins[0])
+            keys = [as_column(k) for k in op.keys] if op.grouping == "groupBy" and op.pivot is None else []
+            spread = ins[0].repartition(*keys) if keys else ins[0].repartition(1)
+            return apply_native(op, [spread.sortWithinPartitions(*order).drop(*order)], self.plan.shape(name))
+        return apply_native(op, [self._bare(name, df) for df in ins], self.plan.shape(name))
 
     def _bare(self, name: str, df: DataFrame) -> DataFrame:
         """Input of a blocking operator: a sort keeps positions to break ties, nothing else sees them."""
-        keeps = isinstance(self.plan.graph.ops[name], ops.Sort)
+        keeps = isinstance(self.plan.graph.ops[name], ops.Sort) and self.plan.width[name]
         return df if keeps or not hidden(df) else df.drop(*hidden(df))
 
     def _number(self, name: str, df: DataFrame) -> DataFrame:
+        """Positions for a blocking operator's output: the order of a sort, or else the order of all columns."""
         op = self.plan.graph.ops[name]
+        group = list(self.plan.graph.ops).index(name) - 1_000_000
         if isinstance(op, ops.Sort):
             keys = [sort_column(k) for k in op.keys] + [F.col(c) for c in hidden(df)]
-        else:
-            keys = [F.col(quoted(f.name)) for f in df.schema.fields if f.dataType.typeName() not in ("map", "variant")]
-        return numbered(df, keys, list(self.plan.graph.ops).index(name) - 1_000_000)
+            return numbered(df, keys, group)
+        names = df.columns
+        plain = df.toDF(*(f"c{i}" for i in range(len(names))))  # the names need not be unique
+        keys = [F.col(f.name) for f in plain.schema.fields if _orderable(f.dataType)]
+        made = numbered(plain, keys, group)
+        return made.toDF(*names, *hidden(made))
 
     def _empty(self, name: str) -> DataFrame:
         df = self.inputs.spark.createDataFrame([], self.plan.schemas[name])
@@ -200,16 +214,19 @@ class Frames:
     def partial(self, name: str) -> DataFrame:
         """What an epoch adds to an accumulating operator: keys, accumulators."""
         plan = self.plan
-        df = self.stream(plan.graph.ops[name].inputs[0], plan.placement.level[name])
-        return partial_frame(df, plan.keys(name), plan.accumulators[name])
+        return partial_frame(self._accumulated(name), plan.keys(name), plan.accumulators[name])
+
+    def _accumulated(self, name: str) -> DataFrame:
+        """The input of an accumulating operator, with positions only if it looks at them."""
+        df = self.stream(self.plan.graph.ops[name].inputs[0], self.plan.placement.level[name])
+        return df if self.plan.ordered(name) else df.drop(*hidden(df))
 
     def stored_partial(self, name: str) -> DataFrame:
         """The same with the number of input rows, as it is stored."""
         plan = self.plan
         cut = plan.accumulators[name]
         counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
-        df = self.stream(plan.graph.ops[name].inputs[0], plan.placement.level[name])
-        return partial_frame(df, plan.keys(name), counting)
+        return partial_frame(self._accumulated(name), plan.keys(name), counting)
 
     def partial_schema(self, name: str) -> StructType:
         """The schema of stored deltas, found on an empty frame."""
@@ -231,12 +248,13 @@ class Frames:
 
     def _kept(self, name: str, df: DataFrame) -> DataFrame:
         op = self.plan.graph.ops[name]
-        if isinstance(op, ops.Aggregate) and len(set(df.columns)) == len(df.columns):
-            texts = " ".join((*op.keys, *op.aggregates, op.pivot or "")).lower()
-            used = [c for c in visible(df) if c.lower() in texts]
-            if used and not any(getattr(t, "column", None) is not None for t in op.expressions()):
-                return df.select(*map(quoted, used))
-        return self._bare(name, df)
+        if isinstance(op, ops.Aggregate):
+            positions = hidden(df) if self.plan.ordered(name) else []
+            used = _used_columns(op, visible(df))
+            if used:
+                return df.select(*map(quoted, used), *positions)
+            return positions_last(df) if positions else df.drop(*hidden(df))
+        return positions_last(self._bare(name, df))
 
     # --- joins, limits ----------------------------------------------------------------------------------------------
 
@@ -359,3 +377,21 @@ class Frames:
 def _bucket(by: Sequence[str], buckets: int) -> Column:
     return F.pmod(F.xxhash64(*(as_column(k) for k in by)), F.lit(buckets)).cast("int")
 
+
+
+def _used_columns(op: ops.Aggregate, names: Sequence[str]) -> list[str]:
+    """The columns an aggregate mentions, or none when that cannot be told: then all are kept."""
+    texts = (*op.keys, *op.aggregates, op.pivot or "")
+    unsure = any(getattr(t, "column", None) is not None or stars(t) for t in texts)
+    if unsure or len({n.lower() for n in names}) < len(names):
+        return []
+    said = " ".join(texts).lower()
+    return [n for n in names if n.lower() in said or quoted(n).lower() in said]
+
+
+def _orderable(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(_orderable(f.dataType) for f in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _orderable(kind.elementType)
+    return kind.typeName() not in ("map", "variant", "interval", "void", "geometry", "geography")

@@ -23,7 +23,7 @@ from samovar.compile.shapes import Shape
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 
-__all__ = ["Side", "Placement", "place"]
+__all__ = ["Placement", "Side", "place"]
 
 Side = Literal["left", "right"]
 
@@ -116,7 +116,7 @@ def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], s
     streams: dict[str, set[int]] = {n: set() for n in graph.ops}
     whole: dict[str, set[int]] = {n: set() for n in graph.ops}
     stashed: set[str] = set()
-    for name in reversed(graph.ops):
+    for name in reversed(list(graph.ops)):
         for consumer, port in graph.consumers(name):
             is_build = consumer in build and port == (0 if build[consumer] == "left" else 1)
             flows = bool(streams[consumer])

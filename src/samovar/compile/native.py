@@ -6,6 +6,7 @@ start with `__sv_`) come after them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any, cast
@@ -13,14 +14,27 @@ from typing import Any, cast
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from samovar.compile.columns import sort_column as sort_order
+from samovar.compile.sqltext import Star, stars, tokenise
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 
-__all__ = ["END", "as_column", "apply_native", "hidden", "numbered", "positioned", "quoted", "visible"]
+__all__ = [
+    "apply_native",
+    "as_column",
+    "hidden",
+    "join",
+    "numbered",
+    "positioned",
+    "positions_last",
+    "quoted",
+    "sort_column",
+    "starless",
+    "visible",
+]
 
-END = 1 << 62
-"""Stands first in the position of what comes after all input."""
+_POSITION = re.compile(rf"{HIDDEN}p\d+\Z")
 
 
 def visible(df: DataFrame) -> list[str]:
@@ -30,7 +44,7 @@ def visible(df: DataFrame) -> list[str]:
 
 def hidden(df: DataFrame) -> list[str]:
     """The position columns, in order."""
-    return [c for c in df.columns if c.startswith(f"{HIDDEN}p")]
+    return [c for c in df.columns if _POSITION.match(c)]
 
 
 def quoted(name: str) -> str:
@@ -41,37 +55,36 @@ def quoted(name: str) -> str:
 def as_column(text: str) -> Column:
     """SQL text, or the Column an `Expr` carries."""
     column = getattr(text, "column", None)
-    if column is not None:
-        return cast(Column, column)
-    return F.col(text) if text == "*" or text.endswith(".*") else F.expr(text)
+    return cast(Column, column) if column is not None else F.expr(text)
 
 
 def sort_column(text: str) -> Column:
     """A sort key: SQL text may end in ASC/DESC and NULLS FIRST/LAST, which an expression may not."""
     column = getattr(text, "column", None)
-    if column is not None:
-        return cast(Column, column)
-    words = text.split()
-    upper = [w.upper() for w in words]
-    nulls = " ".join(upper[-2:]) if upper[-2:-1] == ["NULLS"] else ""
-    if nulls:
-        words, upper = words[:-2], upper[:-2]
-    direction = upper[-1] if len(words) > 1 and upper[-1] in ("ASC", "DESC") else ""
-    base = text
-    if nulls:
-        base = base[: base.upper().rindex("NULLS")].rstrip()
-    if direction:
-        base = base[: -len(direction)].rstrip()
-    column = F.expr(base)
-    match direction, nulls:
-        case "DESC", "NULLS FIRST":
-            return column.desc_nulls_first()
-        case "DESC", _:
-            return column.desc_nulls_last() if nulls else column.desc()
-        case _, "NULLS LAST":
-            return column.asc_nulls_last()
-        case _:
-            return column.asc()
+    return cast(Column, column) if column is not None else sort_order(text)
+
+
+def starless(text: str, df: DataFrame) -> str:
+    """The SQL text with hidden columns left out of each `*`: nobody may see them in `select("*")` or `struct(*)`."""
+    if not hidden(df) or "*" not in text or getattr(text, "column", None) is not None:
+        return text
+    made, place = "", 0
+    for star in stars(text):
+        found = _hidden_below(star, df)
+        if found:
+            listed = ", ".join(found)
+            if star.excluded is None:
+                made, place = f"{made}{text[place : star.end]} EXCEPT ({listed})", star.end
+            else:
+                made, place = f"{made}{text[place : star.excluded]}{listed}, ", star.excluded
+    return made + text[place:]
+
+
+def _hidden_below(star: Star, df: DataFrame) -> list[str]:
+    """The hidden columns that a star would show."""
+    if not star.prefix:
+        return hidden(df)
+    return [c for c in df.select(F.expr(f"{star.prefix}.*")).columns if c.startswith(HIDDEN)]
 
 
 def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
@@ -86,8 +99,17 @@ def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -
 
 def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
     """The frame with positions by the order of the keys; `group` (negative) puts them before what comes from sources."""
-    number = F.row_number().over(Window.orderBy(*keys)) if keys else F.lit(0)
+    number = F.row_number().over(Window.orderBy(*keys)) if keys else F.monotonically_increasing_id()
     return positioned(df, position_columns(2), [F.lit(group), number])
+
+
+def positions_last(df: DataFrame) -> DataFrame:
+    """The frame with its position columns after all others, in order; names of the others need not be unique."""
+    own = hidden(df)
+    if df.columns[len(df.columns) - len(own) :] == sorted(own, key=lambda c: int(c[len(HIDDEN) + 1 :])):
+        return df
+    names = position_columns(len(own))
+    return positioned(df, names, [F.col(c) for c in names])
 
 
 def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
@@ -96,32 +118,30 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
     positions = hidden(df)
     match op:
         case ops.Select():
-            columns = _selected(op.columns, df)
+            columns = [as_column(starless(text, df)) for text in op.columns]
             made = df.select(*columns, *positions)
             return _with_child(made, positions) if shape == "many" and positions else made
         case ops.Filter():
             return df.filter(as_column(op.condition))
         case ops.WithColumns():
-            made = df.withColumns({k: as_column(v) for k, v in op.columns.items()})
-            if positions:
-                made = _positions_last(made)
+            made = df.withColumns({k: as_column(starless(v, df)) for k, v in op.columns.items()})
+            made = positions_last(made) if positions else made
             return _with_child(made, positions) if shape == "many" and positions else made
         case ops.Rename():
             return df.withColumnsRenamed(op.columns)
         case ops.ToDF():
             return df.toDF(*op.names, *positions)
         case ops.Drop():
-            return df.drop(*(_dropped(df, c) for c in op.columns))
+            return reduce(_without, op.columns, df)
         case ops.DropNa():
-            subset = list(op.subset) if op.subset is not None else visible(df)
+            subset = _subset(op.subset, df)
             return df.dropna(how=op.how, thresh=op.thresh, subset=subset)
         case ops.FillNa():
             if isinstance(op.value, dict):
                 return df.fillna(op.value)
-            return df.fillna(op.value, subset=list(op.subset) if op.subset is not None else visible(df))
+            return df.fillna(op.value, subset=_subset(op.subset, df))
         case ops.Replace():
-            subset = list(op.subset) if op.subset is not None else visible(df)
-            return df.replace(dict(op.pairs), subset=subset)
+            return df.replace(dict(op.pairs), subset=_subset(op.subset, df))
         case ops.Alias():
             return df.alias(op.alias)
         case ops.Sample():
@@ -162,7 +182,7 @@ def join(op: ops.Join, left: DataFrame, right: DataFrame) -> DataFrame:
         return left.join(right, on=list(op.on), how=how)
     if op.condition is not None:
         return left.join(right, on=as_column(op.condition), how=how)
-    return left.crossJoin(right)
+    return left.crossJoin(right) if op.how == "cross" else left.join(right, how=how)
 
 
 def _dropped(df: DataFrame, text: str) -> Column | str:
@@ -174,18 +194,27 @@ def _dropped(df: DataFrame, text: str) -> Column | str:
     return F.col(text) if not named and ("." in text or "`" in text) else text
 
 
-def _selected(texts: Sequence[str], df: DataFrame) -> list[Column]:
-    columns: list[Column] = []
-    for text in texts:
-        if text == "*" and hidden(df):
-            columns += [F.col(quoted(c)) for c in visible(df)]
-        else:
-            columns.append(as_column(text))
-    return columns
+def _subset(names: Sequence[str] | None, df: DataFrame) -> list[str] | None:
+    """The columns to work on; all of them, hidden ones apart, when none are named."""
+    if names is not None:
+        return list(names)
+    return visible(df) if hidden(df) else None
 
 
-def _positions_last(df: DataFrame) -> DataFrame:
-    return df if df.columns[-1].startswith(HIDDEN) else df.select(*map(quoted, visible(df)), *hidden(df))
+def _without(df: DataFrame, text: str) -> DataFrame:
+    """The frame without a column: a Column, a name, or a qualified name (`orders.id`) as SQL. Unknown ones are ignored."""
+    column = getattr(text, "column", None)
+    if column is not None:
+        return df.drop(column)
+    if text.lower() in (c.lower() for c in df.columns):
+        return df.drop(text)
+    tokens = tokenise(text)
+    if len(tokens) == 1:
+        return df.drop(tokens[0].name)
+    is_path = len(tokens) % 2 and all(
+        t.text == "." if i % 2 else t.kind in ("word", "quoted") for i, t in enumerate(tokens)
+    )
+    return df.drop(F.col(text)) if is_path else df.drop(text)
 
 
 def _with_child(df: DataFrame, positions: Sequence[str]) -> DataFrame:
@@ -205,5 +234,5 @@ def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:
         inputs = padded
     if op.by_name:
         made = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)
-        return _positions_last(made) if not width else made.select(*map(quoted, visible(made)), *hidden(made))
+        return positions_last(made) if width else made
     return reduce(lambda a, b: a.union(b), inputs)

@@ -6,21 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from samovar.compile.aggregates import Accumulators, decompose, uses_order
-from samovar.compile.analysis import Analysis, empty_frame
+from samovar.compile.analysis import Analysis, apply_empty, empty_frame
+from samovar.compile.columns import quiet_analysis
 from samovar.compile.levels import Placement, place
-from samovar.compile.native import quoted
+from samovar.compile.native import quoted, starless
 from samovar.compile.shapes import Shape, is_volatile
+from samovar.errors import SchemaProblem
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
+from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import position_columns
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["ROWS", "Plan", "make_plan", "needs_order"]
 
 ROWS = "__sv_rows"
 """In an accumulating operator's deltas: how many input rows a group had."""
@@ -55,18 +59,31 @@ class Plan:
         if isinstance(op, ops.Aggregate):
             return op.keys
         if isinstance(op, ops.DropDuplicates) and op.subset is not None:
-            return tuple(quoted(c) for c in op.subset)
+            return tuple(f"{quoted(c)} AS __k{i}" for i, c in enumerate(op.subset))
         return tuple(quoted(c) for c in self.schemas[name].names)
 
+    def ordered(self, name: str) -> bool:
+        """Whether a blocking operator's result depends on the order of its input, which positions then tell."""
+        return needs_order(self.graph.ops[name])
+
     def aligned(self, name: str) -> bool:
-        """Whether a limit takes its rows as they come, because they come sorted."""
+        """Whether a limit takes its rows as they come, because Spark reads a sort and a limit behind it as one step."""
         at = self.graph.ops[name]
         while True:
             at = self.graph.ops[at.inputs[0]]
+            if len(self.graph.consumers(at.name)) > 1:
+                return False
             if isinstance(at, ops.Sort):
                 return True
-            if self.shape(at.name) not in ("one", "some"):
+            if self.shape(at.name) != "one":
                 return False
+
+
+def needs_order(op: Op) -> bool:
+    """Whether an operator that gives its output at the end of its input looks at the order of the input."""
+    if isinstance(op, ops.DropDuplicates):
+        return op.subset is not None
+    return isinstance(op, ops.Aggregate) and uses_order(op.aggregates)
 
 
 def make_plan(
@@ -93,6 +110,7 @@ def make_plan(
                 accumulators[name] = cut
         if all(shapes[n] == "accumulate" for n in uncut):
             break
+    _check_stored(spark, analysis, placement, shapes)
     chains = _chains(graph, shapes, placement)
     fused = frozenset(n for chain in chains.values() for n in chain[:-1])
     count = {n: (op.workers or buckets) if op.by else 1 for n, op in graph.ops.items() if isinstance(op, ops.Python)}
@@ -110,8 +128,39 @@ def make_plan(
     )
 
 
+def _check_stored(
+    spark: SparkSession, analysis: Analysis, placement: Placement, shapes: Mapping[str, Shape]
+) -> None:
+    """Raise when an operator needs to know where columns came from, and its rows come from storage, which does not."""
+    if not analysis.qualified:
+        return
+    frames: dict[str, DataFrame] = {}
+
+    def bare(name: str) -> DataFrame:
+        df = empty_frame(spark, analysis.schemas[name])
+        return df.alias(name) if name in analysis.referenced else df
+
+    for name, op in analysis.graph.ops.items():
+        ins = [bare(up) if shapes[name] == "keep" else frames[up] for up in op.inputs]
+        try:
+            with quiet_analysis():
+                df = apply_empty(spark, analysis, name, ins)
+        except PySparkException:
+            told = ", ".join(op.expressions())
+            raise SchemaProblem(
+                f"It tells columns of the same name apart by where they came from ({told[:300]}), which rows that "
+                "were stored on the way do not say.",
+                operator=name,
+                hint="Rename or drop one of the columns before.",
+            ) from None
+        lost = placement.ends(name) or name in placement.stashed
+        frames[name] = bare(name) if lost else df.alias(name) if name in analysis.referenced else df
+
+
 def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumulators | None:
     schema = analysis.schemas[op.inputs[0]]
+    if isinstance(op, ops.Distinct | ops.DropDuplicates) and len({n.lower() for n in schema.names}) < len(schema):
+        return None
     if isinstance(op, ops.Distinct) or (isinstance(op, ops.DropDuplicates) and op.subset is None):
         return Accumulators((), (), ())
     positions = position_columns(width)
@@ -122,6 +171,7 @@ def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumu
             (f"min_by({row}, {at}) AS __a0", f"min({at}) AS __a1"),
             ("min_by(__a0, __a1) AS __a0", "min(__a1) AS __a1"),
             ("__a0.*",),
+            keyless=True,
         )
     if any(getattr(t, "column", None) is not None for t in op.expressions()):
         return None
@@ -130,7 +180,7 @@ def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumu
         df = df.alias(op.inputs[0])
     if uses_order(op.aggregates):
         df = df.select("*", *(F.lit(0).cast("bigint").alias(c) for c in positions))
-        return decompose(df, op.keys, op.aggregates, positions)
+        return decompose(df, op.keys, [starless(a, df) for a in op.aggregates], positions)
     return decompose(df, op.keys, op.aggregates)
 
 
@@ -138,7 +188,7 @@ def _positions_needed(plan: Plan) -> set[str]:
     """Operators whose output must carry positions, found from the consumers back."""
     graph, shapes = plan.graph, plan.placement.shapes
     needed: set[str] = set()
-    for name in reversed(graph.ops):
+    for name in reversed(list(graph.ops)):
         for consumer, _ in graph.consumers(name):
             op = graph.ops[consumer]
             match shapes[consumer]:
@@ -146,12 +196,8 @@ def _positions_needed(plan: Plan) -> set[str]:
                     wants = True
                 case "limit":
                     wants = not plan.aligned(consumer)
-                case "accumulate":
-                    wants = (isinstance(op, ops.DropDuplicates) and op.subset is not None) or (
-                        isinstance(op, ops.Aggregate) and uses_order(op.aggregates)
-                    )
-                case "keep":
-                    wants = isinstance(op, ops.Sort) and consumer in needed
+                case "accumulate" | "keep":
+                    wants = needs_order(op) or (isinstance(op, ops.Sort) and consumer in needed)
                 case "sink":
                     wants = False
                 case _:

@@ -31,14 +31,19 @@ Shape = Literal[
     "source", "one", "some", "many", "union", "join", "limit", "python", "batches", "accumulate", "keep", "sink"
 ]
 
-GENERATORS = frozenset(
-    "explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode "
-    "variant_explode_outer collations".split()
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+GENERATORS = _words(
+    """explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
+    variant_explode_outer collations"""
 )
-VOLATILE = frozenset(
-    "rand randn random uuid uniform randstr shuffle current_timestamp now localtimestamp current_date curdate "
-    "current_time unix_timestamp monotonically_increasing_id spark_partition_id input_file_name "
-    "input_file_block_start input_file_block_length".split()
+VOLATILE = _words(
+    """rand randn random uuid uniform randstr shuffle current_timestamp now localtimestamp current_date curdate
+    current_time unix_timestamp monotonically_increasing_id spark_partition_id input_file_name
+    input_file_block_start input_file_block_length"""
 )
 _OVER = re.compile(r"\bover\b\s*(\(|\w)", re.IGNORECASE)
 

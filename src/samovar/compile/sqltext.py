@@ -10,7 +10,7 @@ Not promised: that the text is valid SQL; Spark's own parser remains the judge o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ __all__ = [
     "AGGREGATES",
     "AggregateCall",
     "SqlTextError",
+    "Star",
     "Token",
     "UnsupportedSqlError",
     "aggregate_calls",
@@ -28,7 +29,9 @@ __all__ = [
     "quote_string",
     "split_alias",
     "split_top_level",
+    "stars",
     "tokenise",
+    "unqualified",
 ]
 
 TokenKind = Literal["word", "quoted", "string", "number", "symbol"]
@@ -202,6 +205,65 @@ def split_alias(sql: str, name: str | None = None) -> tuple[str, str | None]:
     if name is not None and last.name == name and ends_a_value:
         return sql[: last.start].rstrip(), last.name
     return sql, None
+
+
+@dataclass(frozen=True)
+class Star:
+    """A `*` that stands for columns: `prefix` is what qualifies it (`t` of `t.*`), `end` the place behind it.
+
+    `excluded` is the place of the first name in its `EXCEPT (...)`, if it has one.
+    """
+
+    prefix: str
+    end: int
+    excluded: int | None = None
+
+
+def stars(sql: str) -> list[Star]:
+    """Each `*` that stands for columns, from left to right; not products, and not `count(*)`, which counts rows."""
+    try:
+        tokens = tokenise(sql)
+    except SqlTextError:
+        return []
+    found: list[Star] = []
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1] if i else None
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        if token.text != "*" or token.kind != "symbol":
+            continue
+        excluded = None
+        if after is not None and after.lower == "except" and i + 3 < len(tokens):
+            excluded = tokens[i + 3].start
+        elif after is not None and after.text not in (")", ","):
+            continue
+        start = i
+        while start >= 2 and tokens[start - 1].text == "." and tokens[start - 2].kind in ("word", "quoted"):
+            start -= 2
+        if start == i and before is not None and before.text not in ("(", ",") and before.lower != "distinct":
+            continue
+        counts = start == i and i >= 2 and before is not None and before.text == "("
+        if counts and tokens[i - 2].lower == "count" and excluded is None:
+            continue
+        prefix = sql[tokens[start].start : tokens[i - 1].start] if start < i else ""
+        found.append(Star(prefix, token.end, excluded))
+    return found
+
+
+def unqualified(sql: str, qualifiers: Collection[str]) -> str:
+    """The text with `orders.id` written as `id` for each of the qualifiers; unchanged if it cannot be read."""
+    try:
+        tokens = tokenise(sql)
+    except SqlTextError:
+        return sql
+    wanted = {q.lower() for q in qualifiers}
+    made, place = "", 0
+    for i, token in enumerate(tokens[:-2]):
+        names = token.kind in ("word", "quoted") and tokens[i + 2].kind in ("word", "quoted")
+        first = i == 0 or tokens[i - 1].text != "."
+        if names and first and tokens[i + 1].text == "." and token.name.lower() in wanted:
+            made += sql[place : token.start]
+            place = tokens[i + 2].start
+    return made + sql[place:]
 
 
 def is_plain_name(name: str) -> bool:

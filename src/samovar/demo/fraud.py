@@ -28,8 +28,9 @@ class FeatureEnrichment(sv.Operator):
 
     def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any] | None]:
         dollars = row["amount"]
-        highest = max(dollars, self.highest.get(row["customer"], 0.0))
-        self.highest[row["customer"]] = highest
+        highest = self.highest.get(row["customer"], 0.0)
+        if dollars > highest:
+            self.highest[row["customer"]] = highest = dollars
         yield {**row, "dollars": dollars, "highest": highest}
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import UnsupportedMethod, WorkflowError, nearest
 from samovar.graph import operators as ops
-from samovar.graph.arguments import conjunction, ddl, directed, flat, named, names_of, sort_key
+from samovar.graph.arguments import conjunction, ddl, directed, flat, named, names_of, quoted, sort_key
 from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op, expr
@@ -72,8 +72,9 @@ _INSTEAD = {
 # what tells a SQL condition from a column's name in join(on=...)
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
-# operators that hand a column on as it is, for finding where frame["x"] comes from
-_PASSING = (ops.Filter, ops.Sort, ops.Limit, ops.Distinct, ops.DropDuplicates, ops.Sample, ops.DropNa)
+# operators that hand a column on as it is, for finding where frame["x"] comes from; what ends its input is not among
+# them: rows that were stored on the way know only the operator that gave them
+_PASSING = (ops.Filter, ops.Limit, ops.Sample, ops.DropNa)
 
 
 class Frame:
@@ -459,8 +460,7 @@ class Frame:
     def _column(self, column: str) -> Any:
         functions = importlib.import_module("pyspark.sql.functions")
         origin = self._origin(column)
-        quoted = f"`{column}`" if column != "*" else "*"
-        text = f"`{origin}`.{quoted}" if origin else quoted
+        text = f"`{origin}`.{quoted(column)}" if origin else quoted(column)
         try:
             return functions.col(text)
         except (AssertionError, RuntimeError) as error:
@@ -479,7 +479,9 @@ class Frame:
                 or (isinstance(at, ops.Drop) and column not in at.columns)
             ):
                 at = self._flow._ops[at.inputs[0]]
-            elif isinstance(at, ops.Join | ops.Union | ops.SetOperation | ops.Alias):
+            elif isinstance(at, ops.Alias):
+                return at.alias
+            elif isinstance(at, ops.Join | ops.Union | ops.SetOperation):
                 return None
             else:
                 return at.name

@@ -15,7 +15,7 @@ from samovar.errors import WorkflowError
 __all__ = ["by_value"]
 
 
-def by_value(thing: Any) -> bytes:
+def by_value(thing: Any, operator: str | None = None) -> bytes:
     """Pickle an operator or function so that a worker, or a later process, needs no source file of the user's.
 
     Modules that are installed (site-packages, the standard library, samovar) go by name; the user's own go by value.
@@ -26,14 +26,29 @@ def by_value(thing: Any) -> bytes:
     try:
         return bytes(cloudpickle.dumps(thing))
     except Exception as error:
-        name = type(thing).__name__
+        name = getattr(thing, "__name__", None) or type(thing).__name__
+        culprit = _culprit(thing)
+        about = f"its attribute '{culprit}' cannot be pickled ({error})" if culprit else str(error)
         raise WorkflowError(
-            f"{name} cannot be sent to Spark's workers: {error}",
-            hint="Open connections, locks and files in process(), not in the constructor.",
+            f"Expected {name} to be something that can be sent to Spark's workers, but {about}.",
+            hint="Open connections, locks and files in process() when they are first needed, not in the constructor.",
+            operator=operator,
         ) from None
     finally:
         for module in own:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _culprit(thing: Any) -> str | None:
+    """The attribute that cannot be pickled."""
+    for name, value in getattr(thing, "__dict__", {}).items():
+        if name == "_sv_params":
+            continue
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            return str(name)
+    return None
 
 
 def _modules(thing: Any) -> set[ModuleType]:

@@ -82,26 +82,28 @@ def _check(run: Run, deadline: float | None) -> None:
 
 @dataclass
 class Eta:
-    """How long a run still takes, from how its fraction has grown. Start-up does not count as progress."""
+    """How long a run still takes, from how its fraction grew over the last epochs.
 
-    _first: tuple[float, float] | None = None
-    _last: tuple[float, float] | None = None
-    _seen: int = field(default=0)
+    The first epoch counts only until there is a second: it pays for starting workers and compiling code.
+    """
+
+    _points: list[tuple[float, float]] = field(default_factory=list)
+    _epoch: int = -1
 
     def left(self, progress: Progress, now: float | None = None) -> float | None:
         """Seconds left; None while there is nothing to tell it from."""
         now = time.monotonic() if now is None else now
         if progress.status != "running":
             return None
-        if self._first is None:
-            self._first = (now, progress.fraction)
-        if progress.epoch > self._seen:
-            self._seen = progress.epoch
-            self._last = (now, progress.fraction)
-        if self._last is None or self._last[1] <= self._first[1]:
+        if progress.epoch > self._epoch:
+            self._epoch = progress.epoch
+            self._points.append((now, progress.fraction))
+        recent = self._points[1:][-6:] if len(self._points) > 2 else self._points
+        (start, before), (end, after) = recent[0], recent[-1]
+        if after <= before:
             return None
-        pace = (self._last[0] - self._first[0]) / (self._last[1] - self._first[1])
-        return max(0.0, pace * (1 - self._last[1]) - (now - self._last[0]))
+        pace = (end - start) / (after - before)
+        return max(0.0, pace * (1 - after) - (now - end))
 
 
 def render(
@@ -168,7 +170,7 @@ def _bar(progress: Progress, room: int) -> Table:
 
 
 def _table(progress: Progress, room: int) -> Table:
-    numbers = {"in": 9, "out": 9, "per s": 7, "state": 15}
+    numbers = {"in": 9, "out": 9, "per s": 7, "state": 19}
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
     kind = min(9, max(len(op.kind) for op in progress.operators))
     fits = room - sum(numbers.values()) - len(numbers) - kind - 2

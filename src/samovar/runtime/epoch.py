@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -29,8 +29,10 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, StateFile
 from samovar.record.state_files import read_header
 from samovar.record.store import History, Recording, slug_unique
-from samovar.runtime.sources import CORRUPT, Source, read_units
-from samovar.runtime.worker import Failure, Stage, Task, Version, batches_function, chain_function
+from samovar.runtime.rejected import bad_rows
+from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.user_errors import Failure
+from samovar.runtime.worker import Stage, Task, Version, batches_function, chain_function
 
 __all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
 
@@ -110,8 +112,8 @@ class Epoch:
         self.attempt = attempt
         self.folder = context.recording.attempt_folder(number, attempt)
         self.frames = Frames(self.plan, self, covers.low, covers.high)
-        self._observations: dict[tuple[str, int | None], Observation] = {}
-        self._corrupt: dict[str, Observation] = {}
+        self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
+        self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
         self._reused: list[DataFrame] = []
         self._stored = self._what_is_stored()
@@ -135,11 +137,18 @@ class Epoch:
         if all(u.rows is not None for u in chosen):
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
         if source.parses:
-            bad = Observation()
-            self._corrupt[name] = bad
-            df = df.observe(bad, F.count_if(F.col(CORRUPT).isNotNull()).alias("bad"))
-            df = df.filter(F.col(CORRUPT).isNull()).drop(CORRUPT)
+            # a source may be read again on a higher level: its bad rows count once
+            df = self._without_bad(name, df, chosen, self.low == min(self.plan.placement.streams[name]))
         return df
+
+    def _without_bad(self, name: str, df: DataFrame, units: tuple[Unit, ...], counts: bool) -> DataFrame:
+        """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""
+        bad = is_bad(df)
+        if counts and name not in self._corrupt:
+            observation = Observation()
+            self._corrupt[name] = (observation, units)
+            df = df.observe(observation, F.count_if(bad).alias("bad"))
+        return df.filter(~bad).drop(CORRUPT)
 
     def whole(self, name: str) -> DataFrame:
         """All rows of a source or of a stash."""
@@ -149,11 +158,12 @@ class Epoch:
         df = read_units(
             self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses
         )
+        alone = self.first and not self.plan.placement.streams[name]
         if source.parses:
-            df = df.filter(F.col(CORRUPT).isNull()).drop(CORRUPT)
+            here = bool(self.plan.placement.whole[name]) and min(self.plan.placement.whole[name]) >= self.low
+            df = self._without_bad(name, df, source.units, alone and here)
         if (
-            self.first
-            and not self.plan.placement.streams[name]
+            alone
             and all(u.rows is not None for u in source.units)
         ):
             self._measured[name, None] = sum(u.rows or 0 for u in source.units)
@@ -194,7 +204,7 @@ class Epoch:
                 Stage(
                     name=name,
                     code=context.code[name],
-                    schema=to_arrow_schema(self.plan.schemas[name]),
+                    schema=to_arrow_schema(self.plan.schemas[name], timezone="UTC"),
                     folder=str(self.folder / "state" / slug_unique(name)),
                     versions=self._versions(name),
                     ports=len(op.inputs),
@@ -210,6 +220,7 @@ class Epoch:
             stateful=self.plan.shape(chain[0]) == "python",
             errors=str(self.folder / "errors"),
             arrival=isinstance(head, ops.Python) and head.order == "arrival",
+            arrow=isinstance(head, ops.Batches) and head.form == "arrow",
         )
         return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
 
@@ -252,9 +263,21 @@ class Epoch:
             self.plan, name, level, self._stored, known
         ):
             return df
+        return self._observe((name, None), df, F.count(F.lit(1)))
+
+    def _observe(self, key: tuple[str, int | None], df: DataFrame, rows: Column) -> DataFrame:
         observation = Observation()
-        self._observations[name, None] = observation
-        return df.observe(observation, F.count(F.lit(1)).alias("rows"))
+        self._observations[key] = (observation, df, rows)
+        return df.observe(observation, rows.alias("rows"))
+
+    def _measure(self) -> None:
+        """Read the counters; where Spark has optimised one away with its part of the plan, count that part by itself."""
+        for key, (observation, df, rows) in self._observations.items():
+            found = _observed(observation, "rows")
+            if found is None:
+                self.context.describe(f"epoch {self.number}, counting {key[0]}")
+                found = df.agg(rows).toArrow().column(0)[0].as_py() or 0
+            self._measured[key] = found
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -283,6 +306,7 @@ class Epoch:
             for name in self.plan.graph.ops:
                 self._run_terminal(name)
                 self._raise_failures()
+            self._measure()
         finally:
             self.context.group(None)
             self.spark.removeTag(self.context.tag)
@@ -290,9 +314,8 @@ class Epoch:
                 df.unpersist()
         rejected = self._reject()
         state = self._collect_state()
-        for key, observation in self._observations.items():
-            self._measured[key] = int(observation.get.get("rows", 0) or 0)
-        counters = add_up(self.plan, self._measured, self.low, self.high)
+        counted = add_up(self.plan, self._measured, self.low, self.high)
+        counters = {name: Counters(taken, given) for name, (taken, given) in counted.items()}
         return Outcome(counters, state, rejected, time.perf_counter() - started)
 
     def recomputed(self) -> bool:
@@ -326,9 +349,7 @@ class Epoch:
         self.context.working = name
         if placement.ends(name) and name in self._stored:
             if self.plan.shape(name) == "accumulate":
-                total = Observation()
-                df = self.frames.stored_partial(name).observe(total, F.sum(ROWS).alias("rows"))
-                self._observations[name, 0] = total
+                df = self._observe((name, 0), self.frames.stored_partial(name), F.sum(ROWS))
                 self._write("deltas", name, df)
             else:
                 for port in range(len(op.inputs)):
@@ -353,9 +374,7 @@ class Epoch:
 
     def _write_result(self, op: ops.Write, df: DataFrame) -> None:
         self.context.describe(f"epoch {self.number}, {op.name}")
-        counter = Observation()
-        self._observations[op.name, 0] = counter
-        df = df.observe(counter, F.count(F.lit(1)).alias("rows"))
+        df = self._observe((op.name, 0), df, F.count(F.lit(1)))
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer.save(str(self.folder / "results" / slug_unique(op.name)))
@@ -373,26 +392,26 @@ class Epoch:
                 error=failure.error,
                 traceback=failure.traceback,
                 epoch=self.number,
-                hint=f"The epochs before are kept: fix '{failure.operator}' and run again, or resume the run.",
+                during=failure.during,
+                hint=failure.hint or self._what_now(failure.operator),
             )
+
+    def _what_now(self, operator: str) -> str:
+        if not self.number:
+            return f"Mend '{operator}' and run again."
+        return f"Mend '{operator}' and run again; or go on after epoch {self.number - 1} with past.resume(flow=...)."
 
     def _reject(self) -> dict[str, int]:
         """Rows that did not parse: counted, and kept with their text and file."""
         found: dict[str, int] = {}
-        for name, observation in self._corrupt.items():
-            bad = int(observation.get.get("bad", 0) or 0)
-            if not bad:
+        for name, (observation, units) in self._corrupt.items():
+            if _observed(observation, "bad") == 0:
                 continue
-            found[name] = bad
-            source = self.context.sources[name]
-            start, stop = self.units[name]
-            df = read_units(
-                self.spark, source, source.units[start:stop], start, positions=False, corrupt=True
-            )
-            kept = df.select("*", F.col("_metadata.file_path").alias("file"))
-            kept = kept.filter(F.col(CORRUPT).isNotNull()).select("file", F.col(CORRUPT).alias("text"))
-            kept.write.parquet(str(self.folder / "rejected" / slug_unique(name)))
-        return found
+            self.context.describe(f"epoch {self.number}, rejected rows of {name}")
+            folder = self.folder / "rejected" / slug_unique(name)
+            bad_rows(self.spark, self.context.sources[name], units).write.parquet(str(folder))
+            found[name] = _rows([folder])
+        return {name: rows for name, rows in found.items() if rows}
 
     def _collect_state(self) -> dict[str, tuple[StateFile, ...]]:
         found: dict[str, tuple[StateFile, ...]] = {}
@@ -414,6 +433,14 @@ class Epoch:
                 self._measured[name, port] = n
             self._measured[name, None] = given
         return found
+
+
+def _observed(observation: Observation, name: str) -> int | None:
+    """A counter's value; None when Spark left that part of the plan out, because nothing needed its rows."""
+    try:
+        return int(observation.get.get(name) or 0)
+    except Exception:  # PySpark cannot read the empty row that Spark then has
+        return None
 
 
 def _rows(folders: Iterable[Path]) -> int:

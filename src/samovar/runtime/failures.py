@@ -13,20 +13,23 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from samovar.compile.native import apply_native, as_column, hidden
 from samovar.errors import (
     EnvironmentProblem,
     ExpressionFailed,
     OperatorFailed,
+    OutputMismatch,
     RunError,
     SamovarError,
     SourceError,
@@ -38,7 +41,7 @@ from samovar.ids import new_attempt
 from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.rejected import first_bad_row
 
-__all__ = ["explain_failure", "what_was_lost"]
+__all__ = ["explain_failure", "explain_start", "what_was_lost"]
 
 log = logging.getLogger("samovar.failures")
 
@@ -83,7 +86,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
             "The disk is full: the epoch could not be written.",
             hint="Free some space and resume the run; every committed epoch is kept.",
         )
-    if any(sign in text for sign in _GONE) or _is_dead(context):
+    if any(sign in text for sign in _GONE) or _stopped(context.spark):
         done = len(context.history.epochs)
         kept = f"{done} epochs are committed: go on with" if done else "Start it anew, or go on with"
         return EnvironmentProblem(
@@ -107,6 +110,21 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
         return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
     return _to_show(context, found, epoch)
+
+
+def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError | None:
+    """The error to show for what kept a run from starting; None when it explains itself."""
+    if isinstance(error, SamovarError):
+        return None
+    if any(sign in str(error) for sign in _GONE) or (spark is not None and _stopped(spark)):
+        return EnvironmentProblem(
+            "Expected a live Spark session, got one that has ended.",
+            hint="Make a new one (SparkSession.builder.getOrCreate()), or leave spark= out.",
+        )
+    if isinstance(error, _SPARK):
+        said = _Said.of(error)
+        return RunError(f"Spark could not prepare the run: {said.text}", hint=_advice(said, None))
+    return None
 
 
 def what_was_lost(error: BaseException) -> str | None:
@@ -140,7 +158,8 @@ class _Said:
                 fragments = []
         python = _python_traceback(text)
         if python:
-            return cls(condition, python.splitlines()[-1], tuple(fragments), python)
+            lines = python.splitlines()
+            return cls(condition, lines[-1], tuple(fragments), python if len(lines) > 1 else "")
         wanted = re.search(r"\[([A-Z][A-Z_0-9.]+)\] ?([^\n]*(?:\n(?!==|\tat |JVM)[^\n]+)?)", text)
         if wanted:
             condition, line = condition or wanted.group(1), wanted.group(2)
@@ -172,18 +191,26 @@ def _to_show(context: RunContext, found: _Found, epoch: int) -> SamovarError:
     said = found.said
     if isinstance(op, ops.SOURCES):
         return _source_problem(context, op, said)
-    if isinstance(op, ops.Python | ops.Batches):
-        crashed = "exited unexpectedly" in said.message or "crashed" in said.message
+    crashed = "exited unexpectedly" in said.message or "crashed" in said.message
+    if crashed:
         return OperatorFailed(
             op.name,
             row=None,
-            error="the Python process running it ended without a word" if crashed else said.message,
-            traceback="" if crashed else said.python,
+            error="an error: the Python process running it ended without a word",
+            traceback="",
             epoch=epoch,
-            during="its input" if crashed else "its output",
-            hint="It may have run out of memory, or called os._exit or native code that crashed."
-            if crashed
-            else f"Its rows must fit its schema: {context.plan.schemas[op.name].simpleString()[:300]}.",
+            during="its input",
+            hint="It may have run out of memory, or called os._exit or native code that crashed.",
+        )
+    if isinstance(op, ops.Batches):
+        return OutputMismatch(
+            op.name,
+            row=None,
+            error=re.sub(r"^PySpark\w+: | It can be caused by.*$", "", said.message),
+            traceback="",
+            epoch=epoch,
+            during="its output",
+            hint=f"Its batches must fit its schema: {context.plan.schemas[op.name].simpleString()[7:-1][:300]}.",
         )
     return ExpressionFailed(
         op.name, error=said.text, row=found.row, epoch=epoch, hint=_advice(said, op), note=found.note, traceback=said.python
@@ -279,12 +306,15 @@ class _Search:
         roles = list(self._roles())
         quoted = [r for r in roles if any(_mentions(self.plan.graph.ops[r.name], f) for f in said.fragments)]
         for role in [*quoted, *(r for r in roles if r not in quoted)]:
-            failed = _try(role.frame(probe))
-            if failed is None:
-                if time.monotonic() > self.until:
-                    return None
-                continue
-            found = _Found(role.name, _Said.of(failed))
+            if quoted == [role]:  # nobody else has this text
+                found = _Found(role.name, said)
+            else:
+                failed = _try(role.frame(probe))
+                if failed is None:
+                    if time.monotonic() > self.until:
+                        return None
+                    continue
+                found = _Found(role.name, _Said.of(failed))
             try:
                 return self._with_row(found, role)
             except _Late:
@@ -315,6 +345,8 @@ class _Search:
                     if place.level[name] == level:
                         yield from self._taken(name, op, level)
                 elif place.works(name, level) and not place.is_sink(name):
+                    if isinstance(op, ops.Python) and op.by:
+                        yield self._keyed(op, level)
                     yield _Role(
                         name,
                         lambda p, n=name, at=level: p.frames.stream(n, at),
@@ -327,6 +359,15 @@ class _Search:
                         lambda p, n=name: p.frames.whole(n),
                         lambda p, o=op: [p.frames.whole(up) for up in o.inputs],
                     )
+
+    def _keyed(self, op: ops.Python, level: int) -> _Role:
+        """The keys of a Python operator, apart from its code."""
+
+        def keys(p: _Probe) -> DataFrame:
+            made = [p.frames.stream(up, level).select(*(as_column(k) for k in op.by)) for up in op.inputs]
+            return reduce(DataFrame.union, made)
+
+        return _Role(op.name, keys, lambda p: self._streamed(p, op, level), streams=self._from_files(op.inputs[0]))
 
     def _ended(self, name: str, level: int) -> _Role:
         place = self.plan.placement
@@ -398,6 +439,8 @@ class _Search:
             self._in_time()
             return _try(_evaluated(op, parts, self.plan.shape(role.name))) is not None
 
+        if isinstance(op, ops.Aggregate) and "OVERFLOW" in found.said.condition and not found.said.fragments:
+            return self._group(found, op, held[0])
         chosen: list[_Rows] = list(held)
         for i, rows in enumerate(held):
             one = self._one(rows, lambda part, i=i: fails([p.frame() if j != i else part.frame() for j, p in enumerate(chosen)]))
@@ -410,12 +453,11 @@ class _Search:
             chosen[i] = one
         if len(held) == 1:
             return replace(found, row=chosen[0].row())
-        # a side that fails with any other row as well is not to blame
+        # a side whose row can be replaced by nulls is not to blame
         sides = {}
         for i, up in enumerate(op.inputs):
-            other = held[i].last()
-            parts = [p.frame() if j != i else other.frame() for j, p in enumerate(chosen)]
-            if other.same(chosen[i]) or not fails(parts):
+            nulls = self._hold(probe, _nulls(held[i].like), up)
+            if not fails([p.frame() if j != i else nulls.frame() for j, p in enumerate(chosen)]):
                 sides[up if up not in sides else f"{up} (right)"] = chosen[i].row()
         if len(sides) == 1:
             return replace(found, row=next(iter(sides.values())), note=f"The row comes from '{next(iter(sides))}'.")
@@ -435,17 +477,18 @@ class _Search:
         note = "No single row fails: it takes several together."
         if not isinstance(op, ops.Aggregate) or not op.keys or op.grouping != "groupBy":
             return replace(found, note=note)
-        mark = F.pmod(F.xxhash64(*(as_column(k) for k in op.keys)), F.lit(1 << 20))
-        low, high = 0, 1 << 20
+        mark = F.xxhash64(*(as_column(k) for k in op.keys))
+        marks = sorted(r[0] for r in rows.frame().select(mark).distinct().limit(100_000).collect())
+        low, high = 0, len(marks)
         while high - low > 1:
             self._in_time()
             middle = (low + high) // 2
-            part = rows.frame().filter((mark >= low) & (mark < middle))
+            part = rows.frame().filter((mark >= marks[low]) & (mark < marks[middle]))
             if _try(apply_native(op, [part], "keep")) is not None:
                 high = middle
             else:
                 low = middle
-        keys = rows.frame().filter(mark == low).select(*(as_column(k) for k in op.keys)).distinct().limit(2).collect()
+        keys = rows.frame().filter(mark == marks[low]).select(*(as_column(k) for k in op.keys)).distinct().limit(2).collect()
         if len(keys) != 1:
             return replace(found, note=note)
         return replace(found, row=keys[0].asDict(recursive=True), note="It is the rows of this group together.")
@@ -454,10 +497,11 @@ class _Search:
         """The epoch over the one file in which the operator fails."""
         covers = self.context.range
         assert covers is not None
-        for name in covers.units:
-            others = {n: (a, a) for n, (a, _) in covers.units.items()}
+        others = {n: (a, a) for n, (a, _) in covers.units.items()}
+        filled = [n for n, (a, b) in covers.units.items() if a != b]
+        for name in filled:
             start, stop = covers.units[name]
-            if start == stop or _try(role.frame(self._probe({**others, name: (start, stop)}))) is None:
+            if name != filled[-1] and _try(role.frame(self._probe({**others, name: (start, stop)}))) is None:
                 continue
             while stop - start > 1:
                 self._in_time()
@@ -466,8 +510,7 @@ class _Search:
                     stop = middle
                 else:
                     start = middle
-            probe = self._probe({**others, name: (start, stop)})
-            return probe if _try(role.frame(probe)) is not None else self._probe()
+            return self._probe({**others, name: (start, stop)})
         return self._probe()
 
     def _hold(self, probe: _Probe, df: DataFrame, name: str) -> _Rows:
@@ -517,12 +560,6 @@ class _Rows:
                 break
         return replace(self, stop=middle), replace(self, start=middle)
 
-    def last(self) -> _Rows:
-        return replace(self, start=self.stop - 1) if self.count else self
-
-    def same(self, other: _Rows) -> bool:
-        return (self.start, self.stop) == (other.start, other.stop)
-
     def frame(self) -> DataFrame:
         spark = self.context.spark
         inside: list[tuple[Path, int, int]] = []
@@ -551,6 +588,12 @@ class _Rows:
     def row(self) -> dict[str, Any] | None:
         found = self.frame().limit(1).collect()
         return dict(zip(self.like.columns, found[0], strict=True)) if found else None
+
+
+def _nulls(like: DataFrame) -> DataFrame:
+    """One row of nulls."""
+    schema = StructType([StructField(f.name, f.dataType, True) for f in like.schema.fields])
+    return like.sparkSession.createDataFrame([(None,) * len(schema.fields)], schema)
 
 
 def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
@@ -583,9 +626,9 @@ def _bare(text: str) -> str:
     return re.sub(r"[\s`()]+", "", str(text)).lower()
 
 
-def _is_dead(context: RunContext) -> bool:
+def _stopped(spark: SparkSession) -> bool:
     try:
-        spark_context = context.spark.sparkContext
+        spark_context = spark.sparkContext
     except Exception:  # Spark Connect has none
         return False
     try:
@@ -607,8 +650,9 @@ def _python_traceback(text: str) -> str:
     ends = [m.end() for m in _FRAME.finditer(body)]
     last = body[ends[-1] :].strip() if ends else body.splitlines()[-1]
     last = re.sub(r"^[\w.]+\.(\w+(?:Error|Exception|Warning)):", r"\1:", last)
-    head = "Traceback (most recent call last):\n" if frames else ""
-    return head + "".join(m.group(0) for m in frames[-8:]) + last[:800]
+    if not frames:
+        return last[:800].splitlines()[0]
+    return "Traceback (most recent call last):\n" + "".join(m.group(0) for m in frames[-8:]) + last[:800]
 
 
 def _foreign(file: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
@@ -35,9 +36,25 @@ def read_result(recording: Recording, history: History, graph: Graph, sink: str)
     files = [f for p in recording.parts("results", sink, history.epochs) for f in sorted(p.glob("*.parquet"))]
     if not files:
         return pa.table({})
-    tables = [pq.read_table(f) for f in files]
+    tables = [_as_spark_has_it(pq.read_table(f, coerce_int96_timestamp_unit="us")) for f in files]
     filled = [t for t in tables if t.num_rows] or tables[:1]
     return pa.concat_tables(filled)
+
+
+def _as_spark_has_it(table: pa.Table) -> pa.Table:
+    """The table with the types `DataFrame.toArrow` gives: Parquet files do not tell an instant from a local time."""
+    written = (table.schema.metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
+    if written is None:
+        return table
+    # imported here: `samovar show` needs no pyspark
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    schema = to_arrow_schema(StructType.fromJson(json.loads(written)), timezone="UTC")
+    if schema.names != table.schema.names:
+        return table
+    arrays = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in schema]))
 
 
 def status_of(recording: Recording) -> Status:

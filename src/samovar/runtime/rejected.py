@@ -1,40 +1,80 @@
-"""Rows that did not parse, with the file and line they stand on."""
+"""Rows that did not parse: read out of an epoch's units, and found again with the file and line they stand on.
+
+A row is kept as its text and its file; the line is found when somebody asks, by reading the file again. Of equal rows
+in one file the first gets the first line, and so on. A row that spans lines gets the line it begins on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from samovar.errors import UnknownName
 from samovar.record.store import Recording
+from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.written import read_sources
 
-__all__ = ["read_rejected"]
+__all__ = ["bad_rows", "first_bad_row", "read_rejected"]
+
+
+def bad_rows(spark: SparkSession, source: Source, units: Sequence[Unit]) -> DataFrame:
+    """The rows of some units that do not parse, as `file` and `text`. Reads the units again."""
+    df = read_units(spark, source, units, 0, positions=False, corrupt=True)
+    bad = df.select("*", F.col("_metadata.file_path").alias("__sv_file")).filter(is_bad(df))
+    return bad.select(F.col("__sv_file").alias("file"), F.col(CORRUPT).alias("text"))
+
+
+def first_bad_row(spark: SparkSession, source: Source, units: Sequence[Unit]) -> tuple[str, int | None, str] | None:
+    """File, line and text of a row that does not parse, or None."""
+    found = bad_rows(spark, source, units).limit(1).collect()
+    if not found:
+        return None
+    return next(iter(_placed(source, [(found[0][0], found[0][1] or "")])), None)
 
 
 def read_rejected(recording: Recording, source: str) -> pa.Table:
-    """The rejected rows of a source as file, line and text. Reads the input again to find the lines."""
-    listed = read_sources(recording)[source]
-    origins = {u.path: (u.origin or u.path, u.start) for u in listed.units}
-    header = int(listed.format == "csv" and str(listed.options.get("header", "")).lower() == "true")
-    files: list[str] = []
-    lines: list[int | None] = []
-    texts: list[str] = []
-    for folder in recording.parts("rejected", source, recording.history().epochs):
-        rows = pa.concat_tables([pq.read_table(p) for p in sorted(folder.glob("*.parquet"))]).to_pylist()
-        by_file: dict[str, list[str]] = {}
-        for row in rows:
-            by_file.setdefault(unquote(urlparse(row["file"]).path), []).append(row["text"])
-        for path, bad in by_file.items():
-            origin, start = origins.get(path, (path, 0))
-            chunk_header = header if origin != path else 0
-            for text, line in _find(Path(path), bad):
-                files.append(origin)
-                lines.append(None if line is None else line + start - (chunk_header if start else 0))
-                texts.append(text)
-    return pa.table({"file": files, "line": pa.array(lines, pa.int64()), "text": texts})
+    """The rejected rows of a source as file, line and text, in that order. Reads the input again to find the lines."""
+    known = read_sources(recording)
+    if source not in known:
+        raise UnknownName(source, known, what="a source")
+    folders = recording.parts("rejected", source, recording.history().epochs)
+    rows = [
+        (row["file"], row["text"])
+        for folder in folders
+        for path in sorted(folder.glob("*.parquet"))
+        for row in pq.read_table(path).to_pylist()
+    ]
+    placed = sorted(_placed(known[source], rows), key=lambda r: (r[0], r[1] is None, r[1] or 0))
+    return pa.table(
+        {
+            "file": pa.array([r[0] for r in placed], pa.string()),
+            "line": pa.array([r[1] for r in placed], pa.int64()),
+            "text": pa.array([r[2] for r in placed], pa.string()),
+        }
+    )
+
+
+def _placed(source: Source, rows: Iterable[tuple[str, str]]) -> list[tuple[str, int | None, str]]:
+    units = {u.path: u for u in source.units}
+    header = source.format == "csv" and str(source.options.get("header", "")).lower() == "true"
+    by_file: dict[str, list[str]] = {}
+    for file, text in rows:
+        by_file.setdefault(unquote(urlparse(file).path), []).append(text or "")
+    made: list[tuple[str, int | None, str]] = []
+    for path, texts in by_file.items():
+        unit = units.get(path)
+        origin = unit.origin if unit is not None else None
+        # a chunk begins with the header again, and its lines count from `start` of the original
+        shift = unit.start - int(header) if unit is not None and origin is not None else 0
+        for text, line in _find(Path(path), texts):
+            made.append((origin or path, None if line is None else line + shift, text))
+    return made
 
 
 def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
@@ -43,14 +83,18 @@ def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
     for text in texts:
         key = text.rstrip("\r\n")
         wanted[key] = wanted.get(key, 0) + 1
+    long = {key.splitlines()[0]: key for key in wanted if "\n" in key}
     found: list[tuple[str, int | None]] = []
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for number, raw in enumerate(file, 1):
                 text = raw.rstrip("\r\n")
-                if wanted.get(text, 0) > 0:
-                    wanted[text] -= 1
-                    found.append((text, number))
+                if number == 1:
+                    text = text.removeprefix("\ufeff")
+                key = text if wanted.get(text, 0) > 0 else long.get(text, "")
+                if wanted.get(key, 0) > 0:
+                    wanted[key] -= 1
+                    found.append((key, number))
     except OSError:
         pass
     found += [(text, None) for text, n in wanted.items() for _ in range(n)]

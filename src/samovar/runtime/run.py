@@ -39,11 +39,13 @@ from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
-from samovar.runtime.failures import explain_failure
+from samovar.runtime.failures import explain_failure, explain_start
+from samovar.runtime.options import check_options, remove_if_empty
 from samovar.runtime.pacing import Pacer
 from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import past_progress, read_result, recorded_progress, status_of
+from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
 from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
@@ -74,14 +76,14 @@ def start(
     terminal is attached). `workers` is the number of key partitions of operators with `by=`.
     Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
     """
-    if on_error not in ("fail",):
-        raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
+    check_options(tau=tau, on_error=on_error, epoch_bytes=epoch_bytes, workers=workers, record=record, run_id=run_id)
     graph = _live(flow.graph())
     check_targets(graph)
     run = run_id or new_run_id(flow.name)
     scratch = record is False
     chosen = "runs" if isinstance(record, bool) else os.fspath(record)
     root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
+    new = not root.exists()
     recording = Recording.create(root.absolute() / run)
     options = {"tau": tau, "epoch_bytes": epoch_bytes}
     made = Run(recording, scratch=root if scratch else None)
@@ -95,7 +97,7 @@ def start(
             session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
         )
         pickled = {
-            n: code.by_value(live) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
+            n: code.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
         }
         write_down(recording, plan.graph, sources, pickled)
         assert recording.log is not None
@@ -114,6 +116,10 @@ def start(
     except BaseException as error:
         recording.close()
         shutil.rmtree(root if scratch else recording.path, ignore_errors=True)
+        if new:
+            remove_if_empty(root)
+        if isinstance(error, Exception) and (known := explain_start(spark, error)) is not None:
+            raise known from None
         if isinstance(error, OSError):
             raise StorageProblem(f"The recording {recording.path} could not be started: {error}.") from error
         raise
@@ -205,6 +211,10 @@ class Run:
         assert self._context is not None
         return read_result(self._recording, self._context.history, self._context.plan.graph, sink)
 
+    def rejected(self, source: str) -> pa.Table:
+        """Rows of a source that did not parse, of the epochs committed so far: file, line, text."""
+        return read_rejected(self._recording, source)
+
     # --- running ----------------------------------------------------------------------------------------------------
 
     def _note(self, text: str) -> None:
@@ -260,6 +270,10 @@ class Run:
             log.debug("could not explain a failure", exc_info=second)
             self._error = error
         log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
+        try:
+            self._recording.sweep()  # half an epoch is of no use to anybody
+        except Exception:
+            log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
         self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
 
     def _end(self, status: Status) -> None:
@@ -331,8 +345,6 @@ class Past:
 
     def rejected(self, source: str) -> pa.Table:
         """Rows of a source that did not parse: file, line, text."""
-        from samovar.runtime.rejected import read_rejected
-
         return read_rejected(self._recording, source)
 
     def sizes(self) -> dict[str, int]:
@@ -361,7 +373,7 @@ class Past:
                 check_unchanged(source)
             if flow is not None:
                 graph = _live(flow.graph())
-                pickled = {n: code.by_value(live) for n, live in graph.live.items() if is_code(graph.ops[n])}
+                pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
             else:
                 graph, pickled = read_code(recording, read_graph(recording))
             session = spark if spark is not None else spark_session(master=master, conf=conf)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlparse
@@ -21,20 +23,30 @@ from urllib.parse import quote, unquote, urlparse
 import msgspec
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from samovar.compile.native import positioned
+from samovar.compile.native import positioned, quoted, visible
 from samovar.errors import SourceChanged, SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
 
-__all__ = ["CORRUPT", "Source", "Unit", "check_unchanged", "list_source", "read_units", "source_schema"]
+__all__ = [
+    "CORRUPT",
+    "Source",
+    "Unit",
+    "check_unchanged",
+    "is_bad",
+    "list_source",
+    "read_units",
+    "source_schema",
+]
 
 CORRUPT = f"{HIDDEN}corrupt"
+DEFAULT_CORRUPT = "_corrupt_record"
 ROW_BITS = 40
 
 
@@ -74,8 +86,25 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parses(self) -> bool:
-        """Whether rows can fail to parse."""
-        return self.format in ("csv", "json") and self.options.get("mode", "permissive").lower() != "failfast"
+        """Whether rows that do not parse are to be kept apart: not when they end the run, or the user asked for them."""
+        if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
+            return False
+        return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
+
+    def option(self, name: str, default: str = "") -> str:
+        """A reader's option; their names have no case."""
+        return str(next((v for k, v in self.options.items() if k.lower() == name), default))
+
+
+def is_bad(df: DataFrame) -> Column:
+    """Whether a row did not parse; for frames read with `corrupt`.
+
+    Names every column, so that Spark parses all of them, whichever are wanted later: the same rows are bad in every
+    reading. (The length is never negative; Spark cannot know.)
+    """
+    others = [F.col(quoted(c)).isNull() for c in visible(df)]
+    raw = F.col(CORRUPT)
+    return raw.isNotNull() & reduce(lambda a, b: a | b, others, F.length(raw) >= 0)
 
 
 def list_source(
@@ -173,7 +202,7 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
         base = _spark_path(op.path[0])
     if op.format == "parquet":
-        files = _with_rows(files)
+        files = _with_rows(files, op.name)
     units = (
         tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
     )
@@ -194,14 +223,30 @@ def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
         reader = spark.read.format(op.format).options(**op.options)
         if op.schema is not None and op.format != "text":
             reader = reader.schema(op.schema)
-        return reader.load([_spark_path(p) for p in op.path]).schema
+        schema = reader.load([_spark_path(p) for p in op.path]).schema
     except PySparkException as error:
-        first = str(error).strip().splitlines()[0]
+        first = _first_line(error)
         raise SourceError(
-            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first[:500]}",
+            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first}",
             operator=op.name,
-            hint="Check the format, or give a schema.",
+            hint="Check the format and the options, or give a schema.",
         ) from None
+    if op.schema is None and op.format == "json" and DEFAULT_CORRUPT in schema.names:
+        # Spark adds it for rows that do not parse; here they are kept apart
+        schema = StructType([f for f in schema.fields if f.name != DEFAULT_CORRUPT])
+        if not schema.fields:
+            raise SourceError(
+                f"Expected JSON rows in {', '.join(op.path)}, got none that parses.",
+                operator=op.name,
+                hint="One JSON object a line is expected; use multiLine=True for one that spans lines, "
+                "or check the format of the files.",
+            )
+    return schema
+
+
+def _first_line(error: BaseException) -> str:
+    line = next((ln.strip() for ln in str(error).splitlines() if ln.strip()), type(error).__name__)
+    return re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+", "", line)[:500]
 
 
 def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
@@ -223,23 +268,20 @@ def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
                 folders[:] = [f for f in folders if not f.startswith(("_", "."))]
                 found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
         if not found:
-            parent = os.path.dirname(local) or "."
-            near = (
-                nearest(os.path.basename(local.rstrip("/")), os.listdir(parent))
-                if os.path.isdir(parent)
-                else None
-            )
             raise SourceError(
-                f"Expected something to read at {path}, found nothing.",
-                operator=op.name,
-                hint=f"Did you mean {os.path.join(os.path.dirname(path), near)}?"
-                if near
-                else "Check the path.",
+                f"Expected something to read at {path}, found nothing.", operator=op.name, hint=_near(path, local)
             )
+    elsewhere = [p for p in found if not os.access(p, os.R_OK)]
+    if elsewhere:
+        raise SourceError(
+            f"Expected files that may be read in {path}, got {elsewhere[0]}: no permission.", operator=op.name
+        )
+    empty = len(found)
     found = [p for p in found if os.path.getsize(p) > 0]
     if not found:
+        got = f"{empty} empty file(s)" if empty else "an empty folder"
         raise SourceError(
-            f"Expected {op.format} files in {path}, found an empty folder.",
+            f"Expected {op.format} files in {path}, found {got}.",
             operator=op.name,
             hint="Check the path; files starting with '_' or '.' and empty files do not count.",
         )
@@ -250,13 +292,31 @@ def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
     return made
 
 
+def _near(path: str, local: str) -> str:
+    """What is there, near a path that is not: the first folder on the way that is missing, and names like it."""
+    at = os.path.abspath(local)
+    while not os.path.isdir(os.path.dirname(at)):
+        at = os.path.dirname(at)
+    folder, name = os.path.split(at)
+    try:
+        there = [n for n in os.listdir(folder) if not n.startswith(".")]
+    except OSError:
+        return f"The folder {folder} cannot be listed."
+    close = nearest(name, there)
+    if close:
+        rest = os.path.relpath(os.path.abspath(local), at)
+        return f"Did you mean {os.path.normpath(os.path.join(folder, close, rest))}?"
+    shown = ", ".join(sorted(there)[:8]) + (", ..." if len(there) > 8 else "")
+    return f"{folder} holds {shown or 'nothing'}; a relative path starts at {os.getcwd()}."
+
+
 def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
     try:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
         rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
     except PySparkException as error:
         raise SourceError(
-            f"Cannot list {path}: {str(error).splitlines()[0][:300]}", operator=op.name
+            f"Cannot list {path}: {_first_line(error)}", operator=op.name
         ) from None
     made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
     if not made:
@@ -264,7 +324,7 @@ def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
     return made
 
 
-def _with_rows(files: list[Unit]) -> list[Unit]:
+def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
     def rows(unit: Unit) -> Unit:
         if urlparse(unit.path).scheme not in ("", "file"):
             return unit
@@ -272,8 +332,9 @@ def _with_rows(files: list[Unit]) -> list[Unit]:
             return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
         except Exception as error:
             raise SourceError(
-                f"{unit.path} is not a Parquet file that can be read: {str(error).splitlines()[0][:200]}",
-                hint="Remove it from the folder, or repair it.",
+                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {_first_line(error)}",
+                operator=operator,
+                hint="The file is damaged or of another format: replace it, or move it out of the folder.",
             ) from None
 
     with ThreadPoolExecutor(8) as pool:
@@ -315,11 +376,11 @@ def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) ->
         df.write.mode("overwrite").parquet(str(folder))
     except PySparkException as error:
         raise SourceError(
-            f"The rows of source '{op.name}' could not be read: {str(error).strip().splitlines()[0][:400]}",
+            f"The rows of source '{op.name}' could not be read: {_first_line(error)}",
             operator=op.name,
         ) from None
     files = sorted(p for p in folder.iterdir() if p.suffix == ".parquet")
-    units = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files])
+    units = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files], op.name)
     return Source(
         name=op.name, number=number, format="parquet", schema=df.schema.json(), units=tuple(units), kept=True
     )
@@ -342,5 +403,5 @@ def _frame_of(spark: SparkSession, op: Op, live: Any) -> DataFrame:
                 reader = reader.schema(op.schema) if op.schema else reader
                 return reader.load(list(op.path)) if op.path else reader.load()
     except PySparkException as error:
-        raise SourceError(str(error).strip().splitlines()[0][:500], operator=op.name) from None
+        raise SourceError(_first_line(error), operator=op.name) from None
     raise AssertionError(op.kind)

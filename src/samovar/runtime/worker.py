@@ -15,9 +15,8 @@ import hashlib
 import os
 import pickle
 import time
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,22 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.errors import WorkflowError
+from samovar.graph.code import recall_source
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
+from samovar.runtime.user_errors import (
+    RAISED,
+    Failure,
+    UserError,
+    batch_misfit,
+    column,
+    fits,
+    misfit,
+    raised,
+    unsaved,
+    wrong_row,
+)
 
 __all__ = ["Failure", "Stage", "Task", "Version", "batches_function", "chain_function"]
 
@@ -73,23 +85,8 @@ class Task:
     errors: str
     """Folder for failures."""
     arrival: bool = False
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An exception in user code, as the driver shows it."""
-
-    operator: str
-    row: dict[str, Any] | None
-    error: str
-    traceback: str
-    mismatch: bool = False
-
-
-class _UserError(Exception):
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.error)
-        self.failure = failure
+    arrow: bool = False
+    """Whether a function of the user's gives Arrow batches, which are checked."""
 
 
 @dataclass
@@ -102,6 +99,7 @@ class _Loaded:
 
 
 _cache: dict[tuple[str, str, int], _Loaded] = {}
+_Changes = tuple[tuple[int, pa.DataType], ...]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -111,7 +109,7 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         chain = _Chain(task)
         try:
             yield from chain.run(_in_arrival_order(task, batches) if task.arrival else batches)
-        except _UserError as error:
+        except UserError as error:
             _report(task, error.failure)
             for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
                 pass
@@ -123,11 +121,17 @@ def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        function = pickle.loads(task.stages[0].code)
+        stage = task.stages[0]
+        function = pickle.loads(stage.code)
+        recall_source(function)
         try:
-            yield from function(batches)
-        except Exception as error:
-            _report(task, _failure(task.stages[0].name, None, error))
+            for made in function(batches):
+                if task.arrow and (failure := batch_misfit(stage.name, made, stage.schema, by_name=False)):
+                    raise UserError(failure)
+                yield made
+        except RAISED as error:
+            known = error.failure if isinstance(error, UserError) else None
+            _report(task, known or raised(stage.name, None, error, during="its batches of rows"))
             for _ in batches:
                 pass
 
@@ -141,9 +145,7 @@ def _report(task: Task, failure: Failure) -> None:
         body = pickle.dumps(failure)
     except Exception:
         shown = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
-        body = pickle.dumps(
-            Failure(failure.operator, shown, failure.error, failure.traceback, failure.mismatch)
-        )
+        body = pickle.dumps(replace(failure, row=shown))
     temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
     temporary.write_bytes(body)
     temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
@@ -162,8 +164,11 @@ class _Chain:
         self.pickers = [itemgetter(*s.schema.names) if len(s.schema.names) > 1 else None for s in task.stages]
         self.rows: list[tuple[Any, ...]] = []
         self.positions: list[tuple[int, ...]] = []
-        self.parents: list[dict[str, Any] | None] = []
-        self.row: dict[str, Any] | None = None
+        self.parents: list[tuple[dict[str, Any] | None, ...]] = []
+        """For each output row, the row each operator of the chain was processing."""
+        self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
+        self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
+        """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
 
     # --- rows in ----------------------------------------------------------------------------------------------------
 
@@ -193,6 +198,7 @@ class _Chain:
         done = given = 0
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
+        out: Any = None
         try:
             for row in rows:
                 done += 1
@@ -204,13 +210,15 @@ class _Chain:
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
-                    self.parents.append(row)
+                    self.parents.append((row,))
                 if len(self.rows) >= FLUSH:
                     yield self._flush()
-        except _UserError:
+        except UserError as error:
+            if error.failure.row is None and error.failure.mismatch:
+                raise UserError(replace(error.failure, row=row)) from None
             raise
-        except Exception as error:
-            self.row = row
+        except RAISED as error:
+            self.path[0] = row
             if (
                 given
                 and pick is not None
@@ -218,7 +226,8 @@ class _Chain:
                 and _raised_here(error)
             ):
                 self._pick(0, made)  # raises with what is missing
-            raise _UserError(_failure(self.task.stages[0].name, row, error)) from None
+            self._no_rows(0, out, error)
+            raise UserError(raised(self.task.stages[0].name, row, error)) from None
         self.taken[0][0] += done
         self.given[0] += given
 
@@ -234,9 +243,9 @@ class _Chain:
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
-        if stage == 0:
-            self.row = row
+        self.path[stage] = row
         self.taken[stage][port] += 1
+        out: Any = None
         try:
             process = self.loaded[stage].instance.process
             out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
@@ -247,20 +256,28 @@ class _Chain:
                         continue
                     self._emit(stage, made, (*at, child) if at else at)
                     child += 1
-        except _UserError:
+        except UserError:
             raise
-        except Exception as error:
-            raise _UserError(_failure(self.task.stages[stage].name, row, error)) from None
+        except RAISED as error:
+            self._blame(self.path[: stage + 1])
+            self._no_rows(stage, out, error)
+            raise UserError(raised(self.task.stages[stage].name, row, error)) from None
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
         self.given[stage] += 1
         picked = self._pick(stage, row)
         if stage + 1 < len(self.task.stages):
+            kinds = tuple(map(type, picked))
+            changes = self.known[stage].get(kinds)
+            if changes is None:
+                changes = self._learn(stage, kinds, picked)
+            if changes:
+                picked = self._changed(stage, picked, changes)
             names = self.task.stages[stage].schema.names
             self._feed(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
             return
         self.rows.append(picked)
-        self.parents.append(self.row)
+        self.parents.append(tuple(self.path))
         if self.task.positions:
             self.positions.append(at)
 
@@ -270,28 +287,51 @@ class _Chain:
         try:
             return picker(row) if picker is not None else (row[names[0]],)
         except (KeyError, TypeError, IndexError):
-            thing: Any = row
-            mapping = isinstance(thing, Mapping)
-            got = (
-                f"a row with {', '.join(map(str, thing))}" if mapping else f"{type(thing).__name__} {thing!r}"
-            )
-            lacking = [n for n in names if not mapping or n not in thing]
-            raise _UserError(
-                Failure(
-                    self.task.stages[stage].name,
-                    self.row,
-                    f"an output row that does not fit: expected {', '.join(names)}, got {got[:300]} "
-                    f"(missing: {', '.join(lacking)})",
-                    "",
-                    mismatch=True,
-                )
-            ) from None
+            raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, row)) from None
+
+    def _learn(self, stage: int, kinds: tuple[type, ...], picked: tuple[Any, ...]) -> _Changes:
+        """Which columns of rows of these types change when they go through Spark, as between operators apart."""
+        made: list[tuple[int, pa.DataType]] = []
+        for i, (value, field) in enumerate(zip(picked, self.task.stages[stage].schema, strict=True)):
+            if not fits(value, field):
+                raise UserError(misfit(self.task.stages[stage].name, self.path[stage], value, field))
+            if value is not None and (
+                type(pa.scalar(value, field.type).as_py()) is not type(value) or not _is_simple(field.type)
+            ):
+                made.append((i, field.type))
+        self.known[stage][kinds] = tuple(made)
+        return tuple(made)
+
+    def _changed(self, stage: int, picked: tuple[Any, ...], changes: _Changes) -> tuple[Any, ...]:
+        values = list(picked)
+        for i, kind in changes:
+            try:
+                values[i] = pa.scalar(values[i], kind).as_py()
+            except Exception:
+                field = self.task.stages[stage].schema[i]
+                raise UserError(misfit(self.task.stages[stage].name, self.path[stage], values[i], field)) from None
+        return tuple(values)
+
+    def _no_rows(self, stage: int, out: Any, error: BaseException) -> None:
+        """Raise when an operator returned what is no rows at all."""
+        if out is not None and not isinstance(out, Iterable) and _raised_here(error):
+            names = self.task.stages[stage].schema.names
+            raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, out))
+
+    def _blame(self, path: Sequence[dict[str, Any] | None]) -> None:
+        """Raise for the first operator of a chain whose row did not fit, although the next one took it."""
+        for stage in range(1, len(path)):
+            row = path[stage]
+            for field in self.task.stages[stage - 1].schema if row is not None else ():
+                if not fits(row[field.name], field):
+                    name = self.task.stages[stage - 1].name
+                    raise UserError(misfit(name, path[stage - 1], row[field.name], field))
 
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
         """The end of all ports, operator by operator down the chain."""
         for stage, loaded in enumerate(self.loaded):
             spec = self.task.stages[stage]
-            self.row = None
+            self.path = [None] * len(self.task.stages)
             for port in range(spec.ports):
                 try:
                     out = loaded.instance.finish() if spec.ports == 1 else loaded.instance.finish(port)
@@ -303,10 +343,10 @@ class _Chain:
                             self._emit(stage, made, self._end_position(stage, port, child))
                         if len(self.rows) >= FLUSH:
                             yield self._flush()
-                except _UserError:
+                except UserError:
                     raise
-                except Exception as error:
-                    raise _UserError(_failure(spec.name, None, error)) from None
+                except RAISED as error:
+                    raise UserError(raised(spec.name, None, error)) from None
 
     def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
         """After all input; then by bucket, port and order."""
@@ -329,19 +369,17 @@ class _Chain:
                 for made in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
                     if made is None:
                         continue
-                    if not isinstance(made, pa.RecordBatch):
-                        raise TypeError(
-                            f"process_batch yields Arrow record batches, got {type(made).__name__}"
-                        )
+                    if failure := batch_misfit(spec.name, made, spec.schema, by_name=True):
+                        raise UserError(failure)
                     self.given[0] += made.num_rows
                     yield _fit(made, spec, view.position(first), child, self.task.positions)
                     child += made.num_rows
-            except Exception as error:
-                where = {
-                    "batch": f"of {data.num_rows} rows",
-                    "first row": (data.slice(0, 1).to_pylist() or [None])[0],
-                }
-                raise _UserError(_failure(spec.name, where, error)) from None
+            except RAISED as error:
+                first_row = (data.slice(0, 1).to_pylist() or [{}])[0]
+                if isinstance(error, UserError):
+                    raise UserError(replace(error.failure, during=_batch(data, first_row))) from None
+                failed = raised(spec.name, None, error, during=_batch(data, first_row))
+                raise UserError(failed) from None
 
     # --- rows out ---------------------------------------------------------------------------------------------------
 
@@ -351,9 +389,9 @@ class _Chain:
         arrays = []
         for values, field in zip(columns, spec.schema, strict=True):
             try:
-                arrays.append(pa.array(values, type=field.type, from_pandas=False))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
-                raise _UserError(self._misfit(values, field, error)) from None
+                arrays.append(column(values, field))
+            except Exception as error:
+                raise UserError(self._misfit(values, field, error)) from None
         fields = list(spec.schema)
         for i in range(self.task.positions):
             arrays.append(pa.array([p[i] if i < len(p) else -1 for p in self.positions], type=pa.int64()))
@@ -362,18 +400,12 @@ class _Chain:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _misfit(self, values: Sequence[Any], field: pa.Field, error: Exception) -> Failure:
+        name = self.task.stages[-1].name
         for i, value in enumerate(values):
-            try:
-                pa.array([value], type=field.type)
-            except Exception:
-                message = (
-                    f"an output row that does not fit: expected {field.type} in '{field.name}', "
-                    f"got {type(value).__name__} {value!r:.200}"
-                )
-                return Failure(self.task.stages[-1].name, self.parents[i], message, "", mismatch=True)
-        return Failure(
-            self.task.stages[-1].name, None, f"output of '{field.name}': {error}", "", mismatch=True
-        )
+            if not fits(value, field):
+                self._blame(self.parents[i])
+                return misfit(name, self.parents[i][-1], value, field)
+        return Failure(name, None, f"'{field.name}': {error}", "", mismatch=True, during="its output")
 
     # --- state ------------------------------------------------------------------------------------------------------
 
@@ -434,7 +466,7 @@ def _save(
     try:
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, loaded.capture.changes())
     except WorkflowError as error:  # a value that cannot be pickled
-        raise _UserError(Failure(stage.name, None, str(error), "")) from None
+        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
     if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
@@ -510,6 +542,23 @@ def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tupl
             first = i
 
 
+def _is_simple(kind: pa.DataType) -> bool:
+    """Types whose values come out of Spark as they went in."""
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_float64(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_date(kind)
+    )
+
+
+def _batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
+    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in first.items()) + "}"
+    return f"a batch of {data.num_rows} rows from {text[:400]} on"
+
+
 def _raised_here(error: BaseException) -> bool:
     """Whether an exception was raised by this module itself, not by code it called."""
     at = error.__traceback__
@@ -575,11 +624,3 @@ def _partition() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
-
-
-def _failure(operator: str, row: dict[str, Any] | None, error: Exception) -> Failure:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not f.filename.endswith(("samovar/runtime/worker.py",))]
-    text = "".join(traceback.format_list(own)) + "".join(traceback.format_exception_only(error))
-    summary = "".join(traceback.format_exception_only(error)).strip()
-    return Failure(operator, row, summary, "Traceback (most recent call last):\n" + text)

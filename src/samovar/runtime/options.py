@@ -1,0 +1,62 @@
+"""The options of a run, checked before anything is done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+from samovar.errors import StorageProblem, WorkflowError
+
+__all__ = ["check_options", "remove_if_empty"]
+
+
+def check_options(
+    *, tau: Any, on_error: Any, epoch_bytes: Any, workers: Any, record: Any, run_id: Any = None
+) -> None:
+    """Raise WorkflowError for an option of the wrong kind, StorageProblem for a folder that cannot be written."""
+    if on_error not in ("fail",):
+        raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
+    _number("tau", tau, "seconds, for example tau=2.0", fraction=True)
+    if epoch_bytes is not None:
+        _number("epoch_bytes", epoch_bytes, "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt")
+    if workers is not None:
+        _number("workers", workers, "key partitions, for example workers=4; leave it out to follow the cores")
+    if run_id is not None and (not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")):
+        raise WorkflowError(f"Expected run_id to be a plain folder name, got {run_id!r}.")
+    if isinstance(record, bool):
+        return
+    if not isinstance(record, str | os.PathLike) or not os.fspath(record):
+        raise WorkflowError(
+            f"Expected record= to be a folder, True or False, got {record!r}.", hint='Write for example record="runs".'
+        )
+    _writable(Path(record).absolute())
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder that was made for nothing."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _number(name: str, value: Any, what: str, *, fraction: bool = False) -> None:
+    kinds = int | float if fraction else int
+    if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
+        raise WorkflowError(f"Expected {name} to be a number above 0, got {value!r}.", hint=f"It is a number of {what}.")
+
+
+def _writable(folder: Path) -> None:
+    at = folder
+    while not at.exists():
+        at = at.parent
+    if not at.is_dir():
+        raise StorageProblem(
+            f"Expected a folder to keep recordings in at {folder}, got a file at {at}.",
+            hint="Choose another folder with record=, or record=False to keep none.",
+        )
+    if not os.access(at, os.W_OK | os.X_OK):
+        raise StorageProblem(
+            f"Expected a folder that may be written for recordings, got {folder}: no permission in {at}.",
+            hint="Choose another folder with record=, or record=False to keep none.",
+        )
