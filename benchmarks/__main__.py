@@ -6,7 +6,10 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-_BENCHMARKS = {"overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording"}
+_BENCHMARKS = {
+    "memory": "the driver's memory at two scales of the input",
+    "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
+}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ def test_recordings_are_listed_with_what_they_hold(samovar: Samovar, recorded: P
     (told,) = json.loads(samovar("runs", "--dir", recorded.parent, "--json").out)
     assert told["run"] == recorded.name
     assert told["workflow"] == "shop"
-    assert told["tuples"] == 5
+    assert told["tuples"] == 4  # the row that did not parse is not one
     assert told["bytes"] > 0
     assert told["damage"] is None
 

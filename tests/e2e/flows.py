@@ -70,10 +70,10 @@ class Gate(sv.Operator):
         passed = os.path.join(self.folder, "passed")
         if not os.path.exists(passed):
             mark = os.path.join(self.folder, f"{self.name}.pid")
-            if not os.path.exists(mark):
-                with open(f"{mark}.tmp", "w") as file:
-                    file.write(str(os.getpid()))
-                os.replace(f"{mark}.tmp", mark)
+            if not os.path.exists(mark) or Path(mark).read_text() != str(os.getpid()):
+                temporary = f"{mark}.{os.getpid()}"
+                Path(temporary).write_text(str(os.getpid()))
+                os.replace(temporary, mark)
             if row["id"] == self.at:
                 with open(os.path.join(self.folder, f"{self.name}.waits"), "w") as file:
                     file.write(str(os.getpid()))

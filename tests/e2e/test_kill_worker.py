@@ -94,7 +94,8 @@ def _start(how: str, folder: Path, source: Path, spark: SparkSession) -> sv.Run:
     flow = sv.Workflow("crash")
     paid = flow.read.parquet(str(source), name="paid")
     paid.apply(Suicidal(str(folder / "marks"), ROWS + 5, how), name="bad").sink("S")
-    return flow.start(spark=spark, record=folder / "runs", run_id="r", epoch_bytes=1)
+    run: sv.Run = flow.start(spark=spark, record=folder / "runs", run_id="r", epoch_bytes=1)
+    return run
 
 
 def test_a_worker_that_dies_every_time_ends_the_run_after_three_attempts_and_can_be_resumed(

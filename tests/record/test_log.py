@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from samovar.errors import RecordingCorrupt, RecordingTooNew, StorageProblem
-from samovar.record import log as log_module
 from samovar.record.log import (
     FORMAT,
     Counters,
@@ -78,7 +77,7 @@ def test_a_fact_is_on_disk_when_append_returns(path: Path, monkeypatch: pytest.M
         real(descriptor)
         synced.append(path.stat().st_size)
 
-    monkeypatch.setattr(log_module.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     log = Log(path)
     for n, fact in enumerate(FACTS, 1):
         log.append(fact)
@@ -143,7 +142,7 @@ def test_a_full_disk_leaves_no_part_of_a_fact(path: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(log_module.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         with pytest.raises(StorageProblem, match="No space left"):
             log.append(FACTS[1])
     assert list(read_log(path)) == FACTS[:1]

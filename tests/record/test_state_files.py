@@ -218,7 +218,7 @@ def test_sound_bytes_that_are_no_state_file_are_refused(tmp_path: Path) -> None:
 def test_state_that_cannot_be_pickled_is_named(tmp_path: Path, where: str) -> None:
     live = Everything()
     capture = StateCapture("FE", live)
-    getattr(live, where)["lock"] = (i for i in ())
+    getattr(live, where)["lock"] = (i for i in range(3))
     with pytest.raises(WorkflowError, match="'FE' cannot be pickled") as caught:
         write_state(tmp_path / "0", Header(operator="FE", bucket=0, epoch=0), capture.changes())
     assert caught.value.operator == "FE"

@@ -80,6 +80,18 @@ def test_a_cut_parquet_file_keeps_the_order_of_its_rows(
     assert len(list(cache_folder().glob("*/*.parquet"))) > 3
 
 
+def test_a_parquet_file_cut_by_several_tasks_keeps_the_order_of_its_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    setting = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "20000")
+    try:
+        test_a_cut_parquet_file_keeps_the_order_of_its_rows(100, spark, tmp_path)
+    finally:
+        spark.conf.set(setting, before or "134217728")
+
+
 @pytest.mark.parametrize("header", [True, False])
 def test_a_cut_csv_file_keeps_the_order_of_its_rows_and_its_header(
     header: bool, spark: SparkSession, tmp_path: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ def _run(
     flow = sv.Workflow("w")
     rows = flow.read.parquet(str(source), name="rows").apply(Fails(mark), name="op")
     write(rows)
-    return flow.start(spark=spark, record=folder / "runs", epoch_bytes=1)
+    run: sv.Run = flow.start(spark=spark, record=folder / "runs", epoch_bytes=1)
+    return run
 
 
 def _read(spark: SparkSession, path: Path, format: str = "parquet", **options: Any) -> list[tuple[Any, ...]]:
@@ -250,7 +252,7 @@ def test_a_move_onto_another_disk_shows_no_half_file(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(Path, "replace", other_disk)
     with monkeypatch.context() as patched:
-        patched.setattr(publish.shutil, "copy2", torn)
+        patched.setattr(shutil, "copy2", torn)
         with pytest.raises(OSError, match="No space left"):
             publish._move(file, to)
     assert list(to.parent.iterdir()) == []

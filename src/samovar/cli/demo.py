@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from samovar.cli.printing import output
@@ -17,7 +18,7 @@ from samovar.demo.findings import cut_off, sentences
 from samovar.demo.payments import FEWEST, ROWS, payments_folder
 from samovar.runtime.run import Run
 
-__all__ = ["demo"]
+__all__ = ["demo", "report"]
 
 
 def demo(
@@ -57,11 +58,11 @@ def demo(
     flow = fraud.build(payments)
     epoch_bytes = max(f.stat().st_size for f in payments.iterdir())
     run = conduct(lambda: flow.start(spark=spark, record=record, epoch_bytes=epoch_bytes), wanted)
-    _report(run, payments)
+    report(output(), run, payments)
 
 
-def _report(run: Run, payments: Path) -> None:
-    console = output()
+def report(console: Console, run: Run, payments: Path) -> None:
+    """Say what is odd in the result, and which commands to try."""
     said = sentences(cut_off(payments, run.result("S")))
     console.print(Text("\nWhat is odd", style="bold"))
     for sentence in said:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from samovar.compile.columns import column_to_sql, quiet_analysis
-from samovar.compile.native import apply_native, as_column, sort_column
+from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
 from samovar.errors import SchemaProblem, WorkflowError, nearest
@@ -161,8 +161,7 @@ def _frame(
             if not isinstance(live, Operator):
                 raise WorkflowError(f"Operator '{op.name}' has no Python code.", operator=op.name)
             _check_operator(op, live)
-            for df in inputs:
-                df.select(*(as_column(k) for k in op.by))
+            key_types(op.by, inputs)
             return empty_frame(spark, _output_schema(spark, op.name, type(live).output))
         case ops.Batches():
             return empty_frame(spark, _output_schema(spark, op.name, op.schema))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StructType
 
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
 from samovar.compile.native import (
@@ -20,6 +20,7 @@ from samovar.compile.native import (
     as_column,
     hidden,
     join,
+    key_types,
     numbered,
     positioned,
     positions_last,
@@ -309,7 +310,7 @@ class Frames:
         schema = plan.schemas[tail]
         out = StructType(list(schema.fields))
         for column in position_columns(plan.width[tail]):
-            out = out.add(column, "bigint", True)
+            out = out.add(column, LongType(), True)
         function = self.inputs.python(chain)
         if plan.shape(chain[0]) == "batches":
             df = ins[0] if len(ins) == 1 else self._ports(head, ins)
@@ -317,7 +318,7 @@ class Frames:
         df = self._ports(head, ins) if len(ins) > 1 else ins[0]
         buckets = plan.buckets[chain[0]]
         if head.by and len(ins) == 1:
-            df = df.withColumn(BUCKET, _bucket(head.by, buckets))
+            df = df.withColumn(BUCKET, _bucket([as_column(k) for k in head.by], buckets))
         if self.inputs.last:
             ends = self.inputs.spark.range(buckets).select(F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL))
             if not head.by:
@@ -325,11 +326,8 @@ class Frames:
             df = df.withColumn(CONTROL, F.lit(0)).unionByName(ends, allowMissingColumns=True)
         first = [c for c in (BUCKET, CONTROL) if c in df.columns]
         order = [] if head.order == "arrival" else hidden(df)
-        if head.by:
-            workers = max(1, min(buckets, int(plan.settings.get("parallelism", buckets))))
-            df = df.repartition(workers, BUCKET)
-        else:
-            df = df.repartition(1)
+        workers = plan.partitions(chain[0])
+        df = df.repartition(workers, BUCKET) if head.by else df.repartition(workers)
         df = df.sortWithinPartitions(*first, *order) if first or order else df
         return df.mapInArrow(function, out)
 
@@ -338,6 +336,7 @@ class Frames:
         width = max(len(hidden(df)) for df in ins)
         buckets = self.plan.buckets[head.name]
         made: DataFrame | None = None
+        kinds = key_types(head.by, ins)
         for port, df in enumerate(ins):
             own = [F.col(c) for c in hidden(df)]
             parts: list[Column] = [*own, *([F.lit(-1)] * (width - len(own))), F.lit(port)]
@@ -348,7 +347,8 @@ class Frames:
                 *(c.cast("bigint").alias(n) for n, c in zip(names, parts, strict=True) if width),
             ]
             if head.by:
-                columns.append(_bucket(head.by, buckets).alias(BUCKET))
+                keys = [as_column(k).cast(kind) for k, kind in zip(head.by, kinds, strict=True)]
+                columns.append(_bucket(keys, buckets).alias(BUCKET))
             one = df.select(*columns)
             made = one if made is None else made.unionByName(one, allowMissingColumns=True)
         assert made is not None
@@ -374,9 +374,8 @@ class Frames:
         return any(self._costly(up, level) for up in plan.graph.ops[name].inputs)
 
 
-def _bucket(by: Sequence[str], buckets: int) -> Column:
-    return F.pmod(F.xxhash64(*(as_column(k) for k in by)), F.lit(buckets)).cast("int")
-
+def _bucket(keys: Sequence[Column], buckets: int) -> Column:
+    return F.pmod(F.xxhash64(*keys), F.lit(buckets)).cast("int")
 
 
 def _used_columns(op: ops.Aggregate, names: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from samovar.compile.columns import sort_column as sort_order
 from samovar.compile.sqltext import Star, stars, tokenise
@@ -25,6 +26,7 @@ __all__ = [
     "as_column",
     "hidden",
     "join",
+    "key_types",
     "numbered",
     "positioned",
     "positions_last",
@@ -56,6 +58,14 @@ def as_column(text: str) -> Column:
     """SQL text, or the Column an `Expr` carries."""
     column = getattr(text, "column", None)
     return cast(Column, column) if column is not None else F.expr(text)
+
+
+def key_types(by: Sequence[str], inputs: Sequence[DataFrame]) -> list[DataType]:
+    """The types in which the keys of several inputs are compared: equal keys must be equal whatever port they come by."""
+    if not by:
+        return []
+    keys = [df.select(*(as_column(k).alias(f"k{i}") for i, k in enumerate(by))) for df in inputs]
+    return [f.dataType for f in reduce(lambda a, b: a.union(b), keys).schema.fields]
 
 
 def sort_column(text: str) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,13 @@ class Plan:
         if isinstance(op, ops.DropDuplicates) and op.subset is not None:
             return tuple(f"{quoted(c)} AS __k{i}" for i, c in enumerate(op.subset))
         return tuple(quoted(c) for c in self.schemas[name].names)
+
+    def partitions(self, name: str) -> int:
+        """In how many partitions a stateful Python operator runs."""
+        buckets = self.buckets[name]
+        op = self.graph.ops[name]
+        keyed = isinstance(op, ops.Python) and bool(op.by)
+        return max(1, min(buckets, int(self.settings.get("parallelism", buckets)))) if keyed else 1
 
     def ordered(self, name: str) -> bool:
         """Whether a blocking operator's result depends on the order of its input, which positions then tell."""
@@ -142,17 +150,17 @@ def _check_stored(
 
     for name, op in analysis.graph.ops.items():
         ins = [bare(up) if shapes[name] == "keep" else frames[up] for up in op.inputs]
-        try:
-            with quiet_analysis():
-                df = apply_empty(spark, analysis, name, ins)
-        except PySparkException:
+        df = None
+        with quiet_analysis(), contextlib.suppress(PySparkException):
+            df = apply_empty(spark, analysis, name, ins)
+        if df is None or df.columns != analysis.schemas[name].names:  # drop() passes over what it does not find
             told = ", ".join(op.expressions())
             raise SchemaProblem(
                 f"It tells columns of the same name apart by where they came from ({told[:300]}), which rows that "
                 "were stored on the way do not say.",
                 operator=name,
                 hint="Rename or drop one of the columns before.",
-            ) from None
+            )
         lost = placement.ends(name) or name in placement.stashed
         frames[name] = bare(name) if lost else df.alias(name) if name in analysis.referenced else df
 

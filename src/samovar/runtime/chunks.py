@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -21,10 +22,12 @@ import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-if TYPE_CHECKING:
-    from samovar.runtime.sources import Unit
+from samovar.errors import SourceChanged
 
-__all__ = ["cache_folder", "chunked"]
+if TYPE_CHECKING:
+    from samovar.runtime.sources import Source, Unit
+
+__all__ = ["cache_folder", "chunked", "restore_chunks"]
 
 LARGE = {"parquet": 96 << 20, "csv": 256 << 20, "json": 256 << 20, "text": 256 << 20}
 CHUNK = {"parquet": 16 << 20, "csv": 48 << 20, "json": 48 << 20, "text": 48 << 20}
@@ -76,6 +79,22 @@ def chunked(
     return made
 
 
+def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], None]) -> None:
+    """Cut again what a run needs and the cache no longer has. Raises SourceChanged when it comes out otherwise."""
+    gone = {u.origin: Path(u.path).parent for u in source.units if u.origin and not os.path.exists(u.path)}
+    for file in source.files:
+        if file.path not in gone:
+            continue
+        shutil.rmtree(gone[file.path], ignore_errors=True)
+        made = [(u.path, u.start, u.rows) for u in chunked(spark, file, source.format, source.options, note)]
+        if made != [(u.path, u.start, u.rows) for u in source.units if u.origin == file.path]:
+            raise SourceChanged(
+                f"The chunks of {file.path} are gone from the cache and cannot be cut as they were.",
+                operator=source.name,
+                hint="Resume with the Spark settings and $SAMOVAR_CACHE the run started with, or start a new run.",
+            )
+
+
 def _cuttable(path: str, options: Mapping[str, str]) -> bool:
     if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz")):
         return False
@@ -99,16 +118,24 @@ def _cut_parquet(
     )
     made: list[tuple[str, int, int | None]] = []
     start = 0
-    for path in sorted(p for p in folder.iterdir() if p.suffix == ".parquet"):
+    for path in sorted((p for p in folder.iterdir() if p.suffix == ".parquet"), key=_task_and_number):
         count = pq.read_metadata(path).num_rows
         if count:
-            made.append((path.name, start, count))
+            name = f"{len(made):06d}.parquet"  # the same when it is cut again
+            path.rename(folder / name)
+            made.append((name, start, count))
             start += count
         else:
             path.unlink()
     if start != rows:
         raise RuntimeError(f"cutting {file.path} gave {start} rows of {rows}")
     return made
+
+
+def _task_and_number(path: Path) -> tuple[int, int]:
+    """The order of Spark's files: by task, then by number (which has three digits or more)."""
+    found = re.match(r"part-(\d+)-.*-c(\d+)\.", path.name)
+    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
 def _cut_lines(file: Unit, folder: Path, size: int, header: bool) -> list[tuple[str, int, int | None]]:

@@ -8,6 +8,7 @@ not retried.
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import time
 from collections.abc import Callable
@@ -117,7 +118,9 @@ def _run_level(
                 "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
             )
         streams = streams_of(context, low) if low == high else []
-        units, size = _take(streams, pace.next_bytes(sum(s.remaining for s in streams), watching=watching()))
+        remaining = sum(s.remaining for s in streams)
+        wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
+        units, size = _take(streams, wanted)
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
         number = len(context.history.epochs)
         context.range = EpochRange(low, high, units, first, last)
@@ -170,6 +173,32 @@ def _attempt(
         hint="Often memory is short: look at the executors' logs, use smaller epochs (epoch_bytes=) or more memory "
         "(spark.executor.memory), then resume the run. Every committed epoch is kept.",
     )
+
+
+def _mixed(context: RunContext, streams: list[LevelStream]) -> bool:
+    """Whether rows of several sources of a level lie between each other in canonical order, and the order counts.
+
+    An epoch takes source after source, which is the canonical order unless one of them is a stash of several sources,
+    or of an operator that gives rows at its end: these belong behind all others. Such a level is one epoch.
+    """
+    plan = context.plan
+    reached = -1.0
+    for stream in streams:
+        if not plan.width[stream.name]:
+            continue
+        source = context.sources.get(stream.name)
+        if source is not None:
+            first = last = float(source.number)
+        else:
+            ups = [plan.graph.ops[stream.name], *plan.graph.upstream(stream.name)]
+            numbers = [context.sources[u.name].number for u in ups if u.name in context.sources]
+            first = float(min(numbers, default=0))
+            gives_late = any(plan.shape(u.name) == "python" for u in ups)
+            last = math.inf if gives_late else float(max(numbers, default=0))
+        if first <= reached:
+            return True
+        reached = max(reached, last)
+    return False
 
 
 def _take(streams: list[LevelStream], wanted: int) -> tuple[dict[str, tuple[int, int]], int]:

@@ -208,6 +208,7 @@ class Epoch:
                     folder=str(self.folder / "state" / slug_unique(name)),
                     versions=self._versions(name),
                     ports=len(op.inputs),
+                    rank=list(self.plan.graph.ops).index(name),
                 )
             )
         head = self.plan.graph.ops[chain[0]]
@@ -220,6 +221,7 @@ class Epoch:
             stateful=self.plan.shape(chain[0]) == "python",
             errors=str(self.folder / "errors"),
             arrival=isinstance(head, ops.Python) and head.order == "arrival",
+            marks=self._may_be_left_out(chain[-1]),
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
         )
         return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
@@ -306,6 +308,8 @@ class Epoch:
             for name in self.plan.graph.ops:
                 self._run_terminal(name)
                 self._raise_failures()
+            self._run_what_was_left_out()
+            self._raise_failures()
             self._measure()
         finally:
             self.context.group(None)
@@ -378,6 +382,32 @@ class Epoch:
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer.save(str(self.folder / "results" / slug_unique(op.name)))
+
+    def _may_be_left_out(self, tail: str) -> bool:
+        """Whether Spark may not ask for all rows of a stateful Python operator: behind it is a join or a limit."""
+        if self.plan.shape(tail) != "python":
+            return False
+        waiting = [tail]
+        while waiting:
+            for consumer, _ in self.plan.graph.consumers(waiting.pop()):
+                if self.plan.shape(consumer) in ("join", "limit"):
+                    return True
+                if consumer not in self._stored:
+                    waiting.append(consumer)
+        return False
+
+    def _run_what_was_left_out(self) -> None:
+        """A state must have seen all tuples of the epoch, also those whose outputs nothing asked for."""
+        for tail, chain in self.plan.chains.items():
+            at = self.plan.placement.level[tail]
+            working = self.low <= at <= self.high and self.plan.placement.works(tail, at)
+            if not working or not self._may_be_left_out(tail):
+                continue
+            folder = self.folder / "state" / slug_unique(chain[0])
+            wanted = self.plan.partitions(chain[0])
+            if sum(1 for _ in folder.glob("ran-*")) < wanted:
+                self.context.describe(f"epoch {self.number}, {tail}")
+                self.frames.stream(tail, at).write.format("noop").mode("overwrite").save()
 
     def _raise_failures(self) -> None:
         folder = self.folder / "errors"

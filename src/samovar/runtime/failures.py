@@ -22,7 +22,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
 from samovar.compile.native import apply_native, as_column, hidden
 from samovar.errors import (
@@ -435,9 +434,12 @@ class _Search:
             return replace(found, note="It takes several rows together to fail.")
         held = [self._hold(probe, df, up) for df, up in zip(inputs, op.inputs, strict=True)]
 
-        def fails(parts: Sequence[DataFrame]) -> bool:
+        def failure(parts: Sequence[DataFrame]) -> Exception | None:
             self._in_time()
-            return _try(_evaluated(op, parts, self.plan.shape(role.name))) is not None
+            return _try(_evaluated(op, parts, self.plan.shape(role.name)))
+
+        def fails(parts: Sequence[DataFrame]) -> bool:
+            return failure(parts) is not None
 
         if isinstance(op, ops.Aggregate) and "OVERFLOW" in found.said.condition and not found.said.fragments:
             return self._group(found, op, held[0])
@@ -453,12 +455,16 @@ class _Search:
             chosen[i] = one
         if len(held) == 1:
             return replace(found, row=chosen[0].row())
-        # a side whose row can be replaced by nulls is not to blame
+        # a side is not to blame when another of its rows fails in the same words
         sides = {}
+        failing = failure([p.frame() for p in chosen])
         for i, up in enumerate(op.inputs):
-            nulls = self._hold(probe, _nulls(held[i].like), up)
-            if not fails([p.frame() if j != i else nulls.frame() for j, p in enumerate(chosen)]):
+            other = held[i].other(chosen[i])
+            second = failure([p.frame() if j != i else other.frame() for j, p in enumerate(chosen)])
+            if other == chosen[i] or second is None or _Said.of(second).message != _Said.of(failing or second).message:
                 sides[up if up not in sides else f"{up} (right)"] = chosen[i].row()
+        if not sides:
+            sides = {up: rows.row() for up, rows in zip(op.inputs, chosen, strict=True)}
         if len(sides) == 1:
             return replace(found, row=next(iter(sides.values())), note=f"The row comes from '{next(iter(sides))}'.")
         return replace(found, row=sides or None)
@@ -560,6 +566,11 @@ class _Rows:
                 break
         return replace(self, stop=middle), replace(self, start=middle)
 
+    def other(self, one: _Rows) -> _Rows:
+        """A row apart from that one, if there is any: the last, or the first."""
+        last = replace(self, start=self.stop - 1)
+        return last if last != one else replace(self, stop=self.start + 1)
+
     def frame(self) -> DataFrame:
         spark = self.context.spark
         inside: list[tuple[Path, int, int]] = []
@@ -588,12 +599,6 @@ class _Rows:
     def row(self) -> dict[str, Any] | None:
         found = self.frame().limit(1).collect()
         return dict(zip(self.like.columns, found[0], strict=True)) if found else None
-
-
-def _nulls(like: DataFrame) -> DataFrame:
-    """One row of nulls."""
-    schema = StructType([StructField(f.name, f.dataType, True) for f in like.schema.fields])
-    return like.sparkSession.createDataFrame([(None,) * len(schema.fields)], schema)
 
 
 def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:

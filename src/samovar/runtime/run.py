@@ -37,6 +37,7 @@ from samovar.ids import new_run_id
 from samovar.record.log import EpochCommitted, RunEnded, RunResumed, RunStarted
 from samovar.record.store import History, Recording
 from samovar.runtime import code
+from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure, explain_start
@@ -377,6 +378,8 @@ class Past:
             else:
                 graph, pickled = read_code(recording, read_graph(recording))
             session = spark if spark is not None else spark_session(master=master, conf=conf)
+            for source in sources.values():
+                restore_chunks(session, source, log.info)
             analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
             settings = dict(history.started.options)
             plan = make_plan(

@@ -167,8 +167,8 @@ def read_units(
 
 
 def check_unchanged(source: Source) -> None:
-    """Raise SourceChanged when an input file is not what it was."""
-    for file in source.files:
+    """Raise SourceChanged when an input file is not what it was, or one copied into the recording is gone."""
+    for file in source.files or (source.units if source.kept else ()):
         if urlparse(file.path).scheme not in ("", "file"):
             continue
         try:
@@ -179,7 +179,8 @@ def check_unchanged(source: Source) -> None:
                 operator=source.name,
                 hint="Put it back to go on with this run, or start a new run.",
             ) from None
-        if found.st_size != file.size or abs(found.st_mtime - file.mtime) > 1e-6:
+        touched = abs(found.st_mtime - file.mtime) > 1e-6 and not source.kept  # a copy of a recording is as good
+        if found.st_size != file.size or touched:
             raise SourceChanged(
                 f"The input file {file.path} of source '{source.name}' has changed since the run read it.",
                 operator=source.name,
@@ -344,14 +345,19 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
 def _ordinal(numbered: dict[str, int]) -> Any:
     if len(numbered) == 1:
         return F.lit(next(iter(numbered.values()))).cast("bigint")
-    pairs: list[Any] = []
-    for path, n in numbered.items():
-        # Spark prints local files as file:/a or file:///a, with odd characters escaped
-        encoded = quote(path, safe="/:=,+$@!*'()~;&")
-        local = {f"file:{p}" for p in (path, encoded)} | {f"file://{p}" for p in (path, encoded)}
-        for key in {path} if urlparse(path).scheme else local:
-            pairs += [F.lit(key), F.lit(n)]
-    lookup = F.create_map(*pairs)
+    # Spark prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain
+    # form comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
+    safe = "/:=,+$@!*'()~;&"
+    keys: dict[str, int] = {}
+    for form in (
+        lambda path: "".join(c if ord(c) > 127 else quote(c, safe=safe) for c in path),
+        lambda path: quote(path, safe=safe),
+        lambda path: path,
+    ):
+        for path, n in numbered.items():
+            for key in (path,) if urlparse(path).scheme else (f"file:{form(path)}", f"file://{form(path)}"):
+                keys.setdefault(key, n)
+    lookup = F.create_map(*(F.lit(part) for pair in keys.items() for part in pair))
     found = F.element_at(lookup, F.col("_metadata.file_path"))
     unknown = F.raise_error(F.concat(F.lit("unknown file "), F.col("_metadata.file_path")))
     return F.coalesce(found, unknown.cast("int")).cast("bigint")

@@ -68,6 +68,8 @@ class Stage:
     """Where this attempt's state files go; empty for a stateless operator."""
     versions: Mapping[int, Version]
     ports: int = 1
+    rank: int = 0
+    """Its place in the workflow: what operators give at their end comes in this order."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class Task:
     errors: str
     """Folder for failures."""
     arrival: bool = False
+    marks: bool = False
+    """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
     arrow: bool = False
     """Whether a function of the user's gives Arrow batches, which are checked."""
 
@@ -190,6 +194,10 @@ class _Chain:
         self._leave()
         if self.rows:
             yield self._flush()
+        if self.task.marks:
+            folder = Path(self.task.stages[0].folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"ran-{_partition()}").touch()
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
@@ -306,7 +314,7 @@ class _Chain:
         values = list(picked)
         for i, kind in changes:
             try:
-                values[i] = pa.scalar(values[i], kind).as_py()
+                values[i] = pa.scalar(values[i], kind).as_py(maps_as_pydicts="strict")
             except Exception:
                 field = self.task.stages[stage].schema[i]
                 raise UserError(misfit(self.task.stages[stage].name, self.path[stage], values[i], field)) from None
@@ -353,7 +361,7 @@ class _Chain:
         if not self.task.positions:
             return ()
         width = self.task.positions - (len(self.task.stages) - 1 - stage)
-        order = (END, self.bucket or 0, (port << 32) + child)
+        order = (END + self.task.stages[stage].rank, self.bucket or 0, (port << 32) + child)
         return (*order, *([0] * (width - len(order))))[:width]
 
     # --- batches ----------------------------------------------------------------------------------------------------
@@ -507,14 +515,15 @@ class _View:
 
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
         """Rows of the only port."""
-        made: list[dict[str, Any]] = self.batch.slice(start, stop - start).select(self.shown).to_pylist()
+        made: list[dict[str, Any]] = self.batch.slice(start, stop - start).select(self.shown).to_pylist(maps_as_pydicts="strict")
         return made
 
     def structs(self, port: int) -> list[dict[str, Any]]:
         """Rows of one of several ports, None where a row is another port's."""
         if port not in self._structs:
             names = self.batch.schema.names
-            self._structs[port] = self.batch.column(names.index(f"{HIDDEN}v{port}")).to_pylist()
+            column = self.batch.column(names.index(f"{HIDDEN}v{port}"))
+            self._structs[port] = column.to_pylist(maps_as_pydicts="strict")
         return self._structs[port]
 
     def batch_of(self, port: int, start: int, stop: int) -> pa.RecordBatch:
