@@ -3,7 +3,7 @@
 A workflow with a keyed Python operator, a filter, an aggregate and a large result runs on a loopback cluster, so that
 the driver's Java process is apart from the executors'. For each scale a fresh driver process reports how much its
 Python process grew at its peak over the size before the run, and the most its Java heap held after a collection.
-Scale 1 is 1 M payments (about 25 MB of Parquet); epochs have the same size at every scale.
+Scale 1 is 1 M payments (14 MB of Parquet); epochs have the same size at every scale.
 """
 
 from __future__ import annotations

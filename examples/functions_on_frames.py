@@ -29,7 +29,7 @@ RATE_ROWS = [("JP", "JPY", 0.0067), ("US", "USD", 1.0), ("DE", "EUR", 1.08)]
 
 
 def clean_orders(df: Any, required: tuple[str, ...] = ("order_id", "amount")) -> Any:
-    """Normalise names and countries, fill gaps, drop rows that lack something needed."""
+    """Normalise names and countries, fill gaps, drop duplicates and rows that lack something needed."""
     missing = [c for c in required if c not in df.columns]
     if missing:
         raise ValueError(f"missing columns: {missing}")
@@ -38,6 +38,7 @@ def clean_orders(df: Any, required: tuple[str, ...] = ("order_id", "amount")) ->
         .withColumn("country", F.upper(F.col("country")))
         .fillna({"discount": 0.0, "country": "US"})
         .dropna(subset=list(required))
+        .dropDuplicates(["order_id"])
     )
 
 
@@ -52,16 +53,12 @@ def in_dollars(orders: Any, rates: Any) -> Any:
 
 
 def by_customer(df: Any, min_orders: int = 1) -> Any:
-    """Totals of each customer, each order counted once, with the day of the last order."""
-    totals = (
-        df.dropDuplicates(["order_id"])
-        .groupBy("customer")
-        .agg(
-            F.count("*").alias("orders"),
-            F.sum("dollars").alias("spent"),
-            F.max(F.to_date("placed")).alias("last_day"),
-            F.sum(F.when(F.col("size") == "large", 1).otherwise(0)).alias("large_orders"),
-        )
+    """Totals of each customer, with the day of the last order."""
+    totals = df.groupBy("customer").agg(
+        F.count("*").alias("orders"),
+        F.sum("dollars").alias("spent"),
+        F.max(F.to_date("placed")).alias("last_day"),
+        F.sum(F.when(F.col("size") == "large", 1).otherwise(0)).alias("large_orders"),
     )
     return totals.filter(F.col("orders") >= min_orders).select(
         "customer", "orders", F.round("spent", 2).alias("spent"), "last_day", "large_orders"

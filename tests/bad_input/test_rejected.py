@@ -118,7 +118,7 @@ def test_bad_rows_of_a_build_side_are_counted_once(spark: SparkSession, tmp_path
     wide = tmp_path / "wide"
     wide.mkdir()
     for f in range(3):
-        (wide / f"{f}.csv").write_text("id,name\n" + "".join(f"{i},n{i}\n" for i in range(f * 4, f * 4 + 4)))
+        (wide / f"{f}.csv").write_text("id,name\n" + "".join(f"{i},{'n' * 100}\n" for i in range(f * 4, f * 4 + 4)))
     names = flow.read.csv(str(wide), schema="id int, name string", header=True, name="names")
     names.join(small, "id", name="J").sink("S")
     run = ran(flow, tmp_path, spark, epoch_bytes=1)

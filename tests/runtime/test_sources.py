@@ -48,7 +48,14 @@ def _order(
 def test_files_are_read_in_the_order_of_their_names_whatever_they_hold(
     epoch_bytes: int | None, spark: SparkSession, tmp_path: Path
 ) -> None:
-    names = ["a b.parquet", "a%20b.parquet", "b,c.parquet", "sub/d.parquet", "zo ë.parquet", "ünder=1.parquet"]
+    names = [
+        "a b.parquet",
+        "a%20b.parquet",
+        "b,c.parquet",
+        "sub/d.parquet",
+        "zo ë.parquet",
+        "ünder=1.parquet",
+    ]
     for n, name in enumerate(sorted(names)):
         _write(tmp_path / "in" / name, 2 * n + 1, 2 * n)
     for hidden in ("_SUCCESS", ".part.parquet.crc", "_temporary/x.parquet"):

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from samovar.runtime.display import counted
+
 __all__ = ["messages", "output", "print_json", "print_rows", "row_table"]
 
 _PIPED = 140
@@ -36,9 +38,10 @@ def print_json(value: Any, *, indent: int | None = 2, to_stderr: bool = False) -
 
 def print_rows(console: Console, title: str, rows: pa.Table, total: int) -> None:
     """Print the head of a result, and how much more there is."""
-    noun = "row" if total == 1 else "rows"
     shown = "" if rows.num_rows >= total else f", the first {rows.num_rows:,}"
-    console.print(Text.assemble((title, "bold"), f": {total:,} {noun}{shown if rows.num_rows else ''}"))
+    console.print(
+        Text.assemble((title, "bold"), f": {counted(total, 'row')}{shown if rows.num_rows else ''}")
+    )
     if rows.num_rows:
         console.print(row_table(rows, console.width))
 

@@ -23,7 +23,7 @@ from samovar.cli.finding import head_of
 from samovar.cli.printing import messages, output, print_json, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
-from samovar.runtime.display import duration, size
+from samovar.runtime.display import counted, duration, size
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.run import Run
 from samovar.runtime.session import spark_session
@@ -254,15 +254,15 @@ def _print_summary(run: Run, wanted: Output) -> None:
     if run.recording is not None:
         total = sum(run._recording.sizes().values())
         console.print(
-            f"{run.id}: {run.progress.epoch:,} epochs in {duration(run.progress.seconds)}, "
+            f"{run.id}: {counted(run.progress.epoch, 'epoch')} in {duration(run.progress.seconds)}, "
             f"recorded in {shown(run.recording)} ({size(total)}).",
             soft_wrap=True,
         )
 
 
 def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
-    noun = "row" if n == 1 else "rows"
-    console.print(Text(f"{n:,} {noun} of '{source}' did not parse and are kept as rejected:", style="yellow"))
+    kept = f"{counted(n, 'row')} of '{source}' did not parse, kept as rejected:"
+    console.print(Text(kept, style="yellow"))
     for row in read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist():
         place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
         console.print(Text(f"  {shown(place)}: {row['text'][:80]}"), soft_wrap=True)

@@ -23,7 +23,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted
-from samovar.runtime.display import count, duration, size
+from samovar.runtime.display import count, counted, duration, size
 from samovar.runtime.progress import OperatorProgress
 from samovar.runtime.reading import recorded_progress
 from samovar.runtime.rejected import read_rejected
@@ -91,12 +91,12 @@ def _show_run(found: Found, epochs: bool) -> None:
     if found.graph is not None:
         console.print()
         console.print(_workflow_table(found, found.graph))
+    where = "" if str(found.path.parent) == "runs" else f" --dir {found.path.parent}"
     for source, n in history.rejected().items():
+        command = f"samovar show {found.path.name} --rejected {source}{where}"
         console.print(
-            Text(
-                f"{n:,} rows of '{source}' did not parse: samovar show {found.path.name} --rejected {source}",
-                "yellow",
-            )
+            Text(f"{counted(n, 'row')} of '{source}' did not parse: {command}", style="yellow"),
+            soft_wrap=True,
         )
     for name, result in history.published.items():
         console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
@@ -106,12 +106,12 @@ def _show_run(found: Found, epochs: bool) -> None:
     console.print()
     sizes = {kind: n for kind, n in found.recording.sizes().items() if n}
     parts = ", ".join(f"{kind} {size(n)}" for kind, n in sizes.items())
-    console.print(f"{count(len(history.epochs))} epochs, {size(sum(sizes.values()))} on disk: {parts}")
+    console.print(f"{counted(len(history.epochs), 'epoch')}, {size(sum(sizes.values()))} on disk: {parts}")
     if history.ended is not None and history.ended.error:
         console.print()
         console.print(Text(history.ended.error, style="red"), soft_wrap=True)
     if found.status in ("failed", "stopped", "interrupted"):
-        where = "" if str(found.path.parent) == "runs" else f" --record {found.path.parent}"
+        where = where.replace("--dir", "--record")
         console.print(
             f"To go on with it: samovar run --resume {found.path.name}{where}", style="dim", soft_wrap=True
         )
@@ -260,7 +260,7 @@ def _show_rejected(found: Found, source: str, rows: int, json: bool) -> None:
         print_json({"source": source, "rows": table.num_rows, "head": table.slice(0, rows).to_pylist()})
         return
     console = output()
-    console.print(Text.assemble((source, "bold"), f": {table.num_rows:,} rows rejected"))
+    console.print(Text.assemble((source, "bold"), f": {counted(table.num_rows, 'row')} rejected"))
     for row in table.slice(0, rows).to_pylist():
         place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
         console.print(Text.assemble((f"{place}: ", "dim"), row["text"]), soft_wrap=True)

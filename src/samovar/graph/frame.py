@@ -72,11 +72,6 @@ _INSTEAD = {
 # what tells a SQL condition from a column's name in join(on=...)
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
-# operators that hand a column on as it is, for finding where frame["x"] comes from; what ends its input is not among
-# them: rows that were stored on the way know only the operator that gave them
-_PASSING = (ops.Filter, ops.Limit, ops.Sample, ops.DropNa)
-
-
 class Frame:
     """The output of one operator of a workflow, with PySpark's DataFrame methods to go on from."""
 
@@ -470,21 +465,44 @@ class Frame:
             ) from error
 
     def _origin(self, column: str) -> str | None:
-        """The single-input operator that made this column, to qualify it by; None when that cannot be told."""
+        """The operator (or alias) to qualify a column of this frame by; None when its name alone has to do.
+
+        Spark knows a column by the last operator that named all of its columns anew: filters, joins and added columns
+        hand on what they are given.
+        """
+        name = column.split(".")[0].strip("`").lower()
         at = self._flow._ops[self._name]
         while True:
-            if (
-                isinstance(at, _PASSING)
-                or (isinstance(at, ops.WithColumns) and column not in at.columns)
-                or (isinstance(at, ops.Drop) and column not in at.columns)
-            ):
-                at = self._flow._ops[at.inputs[0]]
-            elif isinstance(at, ops.Alias):
-                return at.alias
-            elif isinstance(at, ops.Join | ops.Union | ops.SetOperation):
-                return None
-            else:
-                return at.name
+            up = at.inputs[0] if at.inputs else ""
+            match at:
+                case ops.Filter() | ops.Limit() | ops.Sample() | ops.DropNa() | ops.Drop():
+                    pass
+                case ops.WithColumns():
+                    if name in (c.lower() for c in at.columns):
+                        return None
+                case ops.Alias():
+                    return at.alias
+                case ops.Join(how="full"):
+                    return at.name
+                case ops.Join():
+                    side = self._side(at, name)
+                    if side is None:
+                        return None
+                    up = at.inputs[side]
+                case _:
+                    return at.name
+            at = self._flow._ops[up]
+
+    def _side(self, join: ops.Join, name: str) -> int | None:
+        """The input of a join that a column of its output comes from; None when that cannot be told."""
+        if join.how in ("semi", "anti"):
+            return 0
+        found = [
+            i for i, up in enumerate(join.inputs) if name in (c.lower() for c in self._flow.schema_of(up).names)
+        ]
+        if len(found) == 2 and join.on is not None and name in (c.lower() for c in join.on):
+            return 1 if join.how == "right" else 0
+        return found[0] if len(found) == 1 else None
 
 
 def _session_is_live() -> bool:

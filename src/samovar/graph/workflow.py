@@ -91,6 +91,7 @@ class Workflow:
         self.name = name
         self._ops: dict[str, Op] = {}
         self._live: dict[str, Any] = {}
+        self._schemas: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
 
     def __repr__(self) -> str:
@@ -248,8 +249,10 @@ class Workflow:
         return run
 
     def schema_of(self, name: str) -> Any:
-        """The schema of an operator's output (a pyspark StructType); asks Spark, runs no job."""
-        return self._runner().schema(self, name)
+        """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job."""
+        if name not in self._schemas:
+            self._schemas[name] = self._runner().schema(self, name)
+        return self._schemas[name]
 
     def _runner(self) -> Runner:
         if Workflow.runner is None:

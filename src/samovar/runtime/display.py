@@ -22,7 +22,7 @@ from samovar.runtime.progress import Progress
 if TYPE_CHECKING:
     from samovar.runtime.run import Run
 
-__all__ = ["Eta", "count", "duration", "follow", "line", "render", "size"]
+__all__ = ["Eta", "count", "counted", "duration", "follow", "line", "render", "size"]
 
 _SOURCES = ("read", "table", "values", "frame")
 _SINKS = ("sink", "write")
@@ -121,7 +121,7 @@ def render(
     if progress.note and progress.status in ("starting", "running"):
         parts.append(Text(progress.note, style="dim", no_wrap=True, overflow="ellipsis"))
     parts += [
-        Text(f"{n:,} rows of '{source}' did not parse: kept as rejected", style="yellow")
+        Text(f"{counted(n, 'row')} of '{source}' did not parse: kept as rejected", style="yellow")
         for source, n in progress.rejected.items()
     ]
     return Group(*parts)
@@ -141,7 +141,7 @@ def line(progress: Progress, *, left: float | None = None) -> str:
         parts.append(f"{duration(left)} left")
     rejected = sum(progress.rejected.values())
     if rejected:
-        parts.append(f"{rejected:,} rows rejected")
+        parts.append(f"{counted(rejected, 'row')} rejected")
     return ", ".join(parts)
 
 
@@ -197,6 +197,11 @@ def count(n: int) -> str:
     if n < 10_000_000:
         return f"{n:,}"
     return f"{n / 1e6:,.1f} M" if n < 100_000_000_000 else f"{n / 1e9:,.1f} G"
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def size(n: int) -> str:

@@ -204,7 +204,7 @@ class Epoch:
                 Stage(
                     name=name,
                     code=context.code[name],
-                    schema=to_arrow_schema(self.plan.schemas[name], timezone="UTC"),
+                    schema=to_arrow_schema(self.plan.schemas[name], timezone=self._zone()),
                     folder=str(self.folder / "state" / slug_unique(name)),
                     versions=self._versions(name),
                     ports=len(op.inputs),
@@ -225,6 +225,10 @@ class Epoch:
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
         )
         return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
+
+    def _zone(self) -> str:
+        """The time zone in which rows come to workers: a chain hands timestamps on in the same."""
+        return str(self.spark.conf.get("spark.sql.session.timeZone", "UTC"))
 
     def _versions(self, name: str) -> dict[int, Version]:
         """For each bucket of an operator, the files that give its state, and the names of the states on the way."""

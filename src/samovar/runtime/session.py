@@ -47,6 +47,7 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK = "127.0.0.1"
 _FIRST_UI_PORT = 4040
 _UI_PORTS_TRIED = 64
+_MASTER_SECONDS = 5.0
 _GIB = 1024**3
 
 _starting = threading.Lock()
@@ -161,6 +162,7 @@ def _start_connect(master: str | None, wanted: Mapping[str, str]) -> SparkSessio
 
 
 def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSession:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -179,15 +181,17 @@ def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSe
             if key not in given:
                 settings.setdefault(key, value)
 
+    if master is not None:
+        _check_master(master)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
         with _environment(_launch_environment(master, submitted)):
             session = builder.getOrCreate()
-    except (PySparkException, OSError) as problem:
+    except (PySparkException, Py4JError, OSError) as problem:
         raise EnvironmentProblem(
-            f"Spark did not start on '{master}': {_first_line(problem)}",
+            f"Spark did not start on '{master}': {_cause(problem)}",
             hint="`samovar doctor` looks for the cause; SAMOVAR_SPARK_LOG=info shows Spark's own messages.",
         ) from problem
     if submitted:
@@ -195,6 +199,29 @@ def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSe
     if not os.environ.get("SAMOVAR_SPARK_LOG"):
         quiet_query_errors()
     return session
+
+
+def _check_master(master: str) -> None:
+    """Raise for a master nobody answers at, before Spark tries for a minute and a half."""
+    if not re.match(r"local(\[(\*|\d+)(,\s*\d+)?\]|-cluster\[.*)?\Z|spark://|yarn\Z|k8s://", master):
+        raise EnvironmentProblem(
+            f"Expected a Spark master such as local[4], spark://host:7077, yarn or k8s://..., got '{master}'.",
+            hint="Leave it out to use all cores of this machine.",
+        )
+    if not master.startswith("spark://"):
+        return
+    said = ""
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_SECONDS):
+                return
+        except (OSError, ValueError) as problem:
+            said = _first_line(problem)
+    raise EnvironmentProblem(
+        f"Expected a Spark master that answers at '{master}', got: {said}.",
+        hint="Check host and port (the master's web page shows its URL), and that the master runs.",
+    )
 
 
 def _defaults(master: str, app_name: str) -> dict[str, str]:
@@ -388,6 +415,16 @@ def hostname_resolves() -> bool:
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cause(problem: BaseException) -> str:
+    """What went wrong, without Java's stack."""
+    java = getattr(problem, "java_exception", None)
+    lines = [ln.strip() for ln in str(problem).splitlines() if ln.strip()]
+    if java is None:
+        return _first_line(problem)
+    said = next((ln for ln in lines if re.match(r":?\s*[\w.$]+(Exception|Error)\b", ln)), lines[0])
+    return re.sub(r"^:?\s*[\w.$]+: ", "", said)
 
 
 def _first_line(problem: BaseException) -> str:
