@@ -79,7 +79,11 @@ class SamovarError(Exception):
         self.operator = operator
 
     def __str__(self) -> str:
-        where = f"Operator '{self.operator}': " if self.operator and f"'{self.operator}'" not in self.message else ""
+        where = (
+            f"Operator '{self.operator}': "
+            if self.operator and f"'{self.operator}'" not in self.message
+            else ""
+        )
         hint = f"\nHint: {self.hint}" if self.hint else ""
         return f"{where}{self.message}{hint}"
 
@@ -195,7 +199,9 @@ class ExpressionFailed(RunError):
         more = f"\n{note}" if note else ""
         where = f"\n\n{traceback.rstrip()}" if traceback.strip() else ""
         super().__init__(
-            f"Operator '{operator}' failed in epoch {epoch}: {error}{shown}{more}{where}", operator=operator, hint=hint
+            f"Operator '{operator}' failed in epoch {epoch}: {error}{shown}{more}{where}",
+            operator=operator,
+            hint=hint,
         )
         self.error = error
         self.row = row

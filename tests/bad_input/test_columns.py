@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.bad_input.support import flow_of, payments, refused
 
 import samovar as sv
 from samovar.errors import SchemaProblem, WorkflowError
-from tests.bad_input.support import flow_of, payments, refused
 
 
 class Copy(sv.Operator):
@@ -39,7 +39,9 @@ UNKNOWN_COLUMN: dict[str, Callable[[sv.Frame], sv.Frame]] = {
 
 
 @pytest.mark.parametrize("kind", UNKNOWN_COLUMN)
-def test_an_unknown_column_is_answered_with_the_nearest_name(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_an_unknown_column_is_answered_with_the_nearest_name(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
     UNKNOWN_COLUMN[kind](src).sink("S")
     error = refused(flow, tmp_path, SchemaProblem, spark=spark)
@@ -49,7 +51,9 @@ def test_an_unknown_column_is_answered_with_the_nearest_name(spark: SparkSession
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_unknown_field_of_a_struct_is_answered_with_the_nearest_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unknown_field_of_a_struct_is_answered_with_the_nearest_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.selectExpr("struct(amount) AS pay", name="pay").selectExpr("pay.amout", name="X").sink("S")
     error = refused(flow, tmp_path, SchemaProblem, spark=spark)
@@ -78,7 +82,10 @@ def test_an_unknown_function_is_answered_with_the_nearest_name(
     [
         (lambda s: s.filter("amount > > 1", name="X"), ["    amount > > 1", "             ^"]),
         (lambda s: s.selectExpr("id", "upper(customer", name="X"), ["    upper(customer"]),
-        (lambda s: s.withColumn("d", "case when amount > 1 then 2", name="X"), ["    case when amount > 1 then 2"]),
+        (
+            lambda s: s.withColumn("d", "case when amount > 1 then 2", name="X"),
+            ["    case when amount > 1 then 2"],
+        ),
         (lambda s: s.groupBy("customer").agg("sum(amount", name="X"), ["    sum(amount", "              ^"]),
     ],
 )
@@ -94,7 +101,9 @@ def test_a_syntax_error_shows_the_text_and_the_place(
     assert lines[-1].strip() == "^"
 
 
-def test_an_expression_where_a_name_is_wanted_is_answered_with_what_to_use(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expression_where_a_name_is_wanted_is_answered_with_what_to_use(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.select("amount * 2 AS twice", name="X").sink("S")
     error = refused(flow, tmp_path, SchemaProblem, spark=spark)
@@ -116,7 +125,10 @@ MISFITS: dict[str, tuple[Callable[[sv.Frame, sv.Frame], sv.Frame], str]] = {
     "unionByName": (lambda s, o: s.unionByName(o, name="X"), "allowMissingColumns"),
     "intersect": (lambda s, o: s.intersect(o, name="X"), "number of columns"),
     "filter that is no condition": (lambda s, o: s.filter("amount", name="X"), "amount double"),
-    "types in an expression": (lambda s, o: s.selectExpr("items + amount AS x", name="X"), "items array<bigint>"),
+    "types in an expression": (
+        lambda s, o: s.selectExpr("items + amount AS x", name="X"),
+        "items array<bigint>",
+    ),
 }
 
 
@@ -134,14 +146,18 @@ def test_types_that_do_not_fit_are_shown_side_by_side(spark: SparkSession, tmp_p
 
 def test_a_column_that_two_sides_have_is_called_ambiguous(spark: SparkSession, tmp_path: Path) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
-    src.join(src.select("customer", "amount", name="o"), "customer", name="J").select("amount", name="X").sink("S")
+    src.join(src.select("customer", "amount", name="o"), "customer", name="J").select(
+        "amount", name="X"
+    ).sink("S")
     error = refused(flow, tmp_path, SchemaProblem, spark=spark)
     assert error.operator == "X"
     assert "got several" in error.message
 
 
 @pytest.mark.parametrize("ddl", ["id lnog, b", "id long b string", "id long,"])
-def test_an_output_that_is_no_schema_is_shown_with_the_place(spark: SparkSession, tmp_path: Path, ddl: str) -> None:
+def test_an_output_that_is_no_schema_is_shown_with_the_place(
+    spark: SparkSession, tmp_path: Path, ddl: str
+) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.apply(type("Copy", (Copy,), {"output": ddl})(), name="X").sink("S")
     error = refused(flow, tmp_path, SchemaProblem, spark=spark)

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-
-import samovar as sv
-from samovar.errors import EnvironmentProblem, SamovarError, StorageProblem, WorkflowError
 from tests.bad_input.support import checked, flow_of, payments
+
+from samovar.errors import StorageProblem, WorkflowError
 
 
 @pytest.mark.parametrize(
@@ -31,7 +29,9 @@ from tests.bad_input.support import checked, flow_of, payments
         ({"run_id": "../elsewhere"}, "run_id"),
     ],
 )
-def test_an_option_of_the_wrong_kind_is_refused_at_once(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_an_option_of_the_wrong_kind_is_refused_at_once(
+    tmp_path: Path, options: dict[str, Any], said: str
+) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.sink("S")
     with pytest.raises(WorkflowError, match=said) as caught:
@@ -70,7 +70,8 @@ BROKEN = {
         "circle",
     ),
     "unconnected port": (
-        "samovar: 1\nname: d\noperators:\n  - {name: a, op: filter, condition: x}\n  - {name: S, op: sink, inputs: [a]}\n",
+        "samovar: 1\nname: d\noperators:\n  - {name: a, op: filter, condition: x}\n"
+        "  - {name: S, op: sink, inputs: [a]}\n",
         "Operator 'a' (filter) has 1 input port(s), 0 connected",
     ),
     "duplicate names": (
@@ -102,7 +103,12 @@ def test_a_broken_document_is_shown_on_one_screen(
 def outside(script: str, tmp_path: Path, *, timeout: float = 240) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own, where Spark may die."""
     return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=timeout, check=False
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=timeout,
+        check=False,
     )
 
 
@@ -128,8 +134,7 @@ STOPPED = "run.on_progress(lambda p: spark.stop() if p.epoch == 1 else None)"
 KILLED = """
 import os, signal
 java = spark.sparkContext._gateway.proc.pid
-run.on_progress(lambda p: os.killpg(os.getpgid(java), signal.SIGKILL) if p.epoch == 1 and os.getpgid(java) != os.getpgrp()
-                else os.kill(java, signal.SIGKILL) if p.epoch == 1 else None)
+run.on_progress(lambda p: os.kill(java, signal.SIGKILL) if p.epoch == 1 else None)
 """
 
 
@@ -138,7 +143,9 @@ run.on_progress(lambda p: os.killpg(os.getpgid(java), signal.SIGKILL) if p.epoch
 def test_a_session_that_dies_in_mid_run_is_told_with_what_to_do(tmp_path: Path, how: str) -> None:
     payments(tmp_path / "payments", files=6)
     done = outside(DYING % how, tmp_path)
-    assert "EnvironmentProblem The Spark session ended while the run was going on." in done.stdout, done.stderr
+    assert "EnvironmentProblem The Spark session ended while the run was going on." in done.stdout, (
+        done.stderr
+    )
     assert "resume()" in done.stdout
     assert "Expected a live Spark session, got one that has ended." in done.stdout
     assert not (tmp_path / "runs2").exists()

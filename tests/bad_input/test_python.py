@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.bad_input.support import flow_of, payments, refused
 
 import samovar as sv
 from samovar.errors import OperatorFailed, OutputMismatch, WorkflowError
-from tests.bad_input.support import flow_of, payments, refused
 
 OUTPUT = "id long, customer string, amount double"
 
@@ -75,7 +75,10 @@ def test_a_row_that_does_not_fit_is_shown_with_the_operator_and_the_tuple(
         made = made.apply(after(), name="Y").apply(after(), name="Z")
     made.sink("S")
     error = refused(flow, tmp_path, OutputMismatch, spark=spark)
-    if (fused, kind) != (True, "a number too large"):  # a chain looks at types; the value is found where it ends
+    if (fused, kind) != (
+        True,
+        "a number too large",
+    ):  # a chain looks at types; the value is found where it ends
         assert error.operator == "X"
     assert said in error.message
     assert error.row["id"] == 7
@@ -326,7 +329,11 @@ class MapsLocks(sv.Operator):
 
 @pytest.mark.parametrize(
     ("operator", "kind", "name"),
-    [(HoldsLock(), WorkflowError, "lock"), (MakesLock(), OperatorFailed, "handle"), (MapsLocks(), OperatorFailed, "locks")],
+    [
+        (HoldsLock(), WorkflowError, "lock"),
+        (MakesLock(), OperatorFailed, "handle"),
+        (MapsLocks(), OperatorFailed, "locks"),
+    ],
 )
 def test_state_that_cannot_be_pickled_is_named(
     spark: SparkSession, tmp_path: Path, operator: sv.Operator, kind: type[WorkflowError], name: str
@@ -373,7 +380,9 @@ def test_a_documents_code_that_raises_is_shown_with_its_lines(spark: SparkSessio
     assert "self.of = 1 // of" in error.message
 
 
-def test_a_failed_run_keeps_its_epochs_and_goes_on_with_mended_code(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failed_run_keeps_its_epochs_and_goes_on_with_mended_code(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = payments(tmp_path / "payments", files=4)
 
     def build(operator: sv.Operator) -> sv.Workflow:

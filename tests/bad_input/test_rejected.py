@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
+from tests.bad_input.support import refused
 
 import samovar as sv
 from samovar.errors import SourceError, UnknownName
 from samovar.runtime.display import render
-from tests.bad_input.support import refused
 
 SCHEMA = "id int, day date, amount double"
 
@@ -89,7 +89,9 @@ def test_a_chunked_file_gives_the_lines_of_the_original(
     assert [(r["file"], r["line"]) for r in kept] == [(f"{path}/0.csv", 10 * i + 1) for i in range(1, 6)]
 
 
-def test_which_rows_are_bad_does_not_depend_on_which_columns_are_used(spark: SparkSession, tmp_path: Path) -> None:
+def test_which_rows_are_bad_does_not_depend_on_which_columns_are_used(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     for kind in ("csv", "json"):
         flow = sv.Workflow("shop")
         if kind == "csv":
@@ -118,7 +120,9 @@ def test_bad_rows_of_a_build_side_are_counted_once(spark: SparkSession, tmp_path
     wide = tmp_path / "wide"
     wide.mkdir()
     for f in range(3):
-        (wide / f"{f}.csv").write_text("id,name\n" + "".join(f"{i},{'n' * 100}\n" for i in range(f * 4, f * 4 + 4)))
+        (wide / f"{f}.csv").write_text(
+            "id,name\n" + "".join(f"{i},{'n' * 100}\n" for i in range(f * 4, f * 4 + 4))
+        )
     names = flow.read.csv(str(wide), schema="id int, name string", header=True, name="names")
     names.join(small, "id", name="J").sink("S")
     run = ran(flow, tmp_path, spark, epoch_bytes=1)
@@ -128,7 +132,9 @@ def test_bad_rows_of_a_build_side_are_counted_once(spark: SparkSession, tmp_path
     assert run.rejected("src").num_rows == 4
 
 
-def test_bad_rows_of_a_source_that_is_read_on_two_levels_are_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_bad_rows_of_a_source_that_is_read_on_two_levels_are_counted_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     flow, src = flow_of(csv(tmp_path / "in", ONE, TWO))
     total = src.groupBy().agg("sum(amount) AS total", name="total")
     src.crossJoin(total, name="J").selectExpr("id", "amount / total AS share", name="share").sink("S")
@@ -159,7 +165,9 @@ def test_a_schema_with_a_corrupt_record_of_its_own_is_left_alone(spark: SparkSes
     assert sorted(map(str, run.result("S").to_pylist())) == sorted(str(r.asDict()) for r in plain.collect())
 
 
-def test_json_rows_that_do_not_parse_are_kept_apart_without_a_schema(spark: SparkSession, tmp_path: Path) -> None:
+def test_json_rows_that_do_not_parse_are_kept_apart_without_a_schema(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "0.json").write_text('{"id":1,"name":"a"}\n{"id":2,"name"\n{"id":3,"name":"c"}\n')
@@ -167,11 +175,13 @@ def test_json_rows_that_do_not_parse_are_kept_apart_without_a_schema(spark: Spar
     flow.read.json(str(folder), name="src").sink("S")
     run = ran(flow, tmp_path, spark)
     assert run.result("S").to_pylist() == [{"id": 1, "name": "a"}, {"id": 3, "name": "c"}]
-    assert run.rejected("src").to_pylist() == [{"file": f"{folder}/0.json", "line": 2, "text": '{"id":2,"name"'}]
+    assert run.rejected("src").to_pylist() == [
+        {"file": f"{folder}/0.json", "line": 2, "text": '{"id":2,"name"'}
+    ]
 
 
 def test_a_csv_without_bad_rows_gives_what_plain_spark_gives(spark: SparkSession, tmp_path: Path) -> None:
-    body = "id,day,amount,name,flag\n1,2024-01-01,1.5,ann,true\n2,,,,\n3,2024-02-29,1e3,\"b, ob\",false\n"
+    body = 'id,day,amount,name,flag\n1,2024-01-01,1.5,ann,true\n2,,,,\n3,2024-02-29,1e3,"b, ob",false\n'
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "0.csv").write_text(body)
     options = {"header": True, "inferSchema": True}

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.bad_input.support import flow_of, payments, refused
 
 import samovar as sv
 from samovar.errors import SourceError
-from tests.bad_input.support import flow_of, payments, refused
 
 
 def sunk(path: str | Path) -> sv.Workflow:
@@ -29,7 +29,9 @@ def test_a_missing_path_is_answered_with_the_nearest_name(spark: SparkSession, t
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_missing_folder_on_the_way_is_answered_with_what_is_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_folder_on_the_way_is_answered_with_what_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     payments(tmp_path / "2024" / "payments")
     error = refused(sunk(tmp_path / "2042" / "payments"), tmp_path, SourceError, spark=spark)
     assert error.hint == f"Did you mean {tmp_path / '2024' / 'payments'}?"

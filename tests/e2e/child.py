@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Child", "wait_until"]
+__all__ = ["Child", "die_with_parent", "wait_until"]
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCAL = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
@@ -69,8 +70,15 @@ def wait_until(true: Callable[[], bool], child: Child, timeout: float = 120) -> 
         if child.process.poll() is not None:
             raise AssertionError(f"the child ended too early:\n{child.said()}")
         if time.monotonic() > deadline:
+            child.kill(group=True)
             raise AssertionError(f"waited {timeout} s in vain:\n{child.said()}")
         time.sleep(0.002)
+
+
+def die_with_parent() -> None:
+    """Have this process killed when the test that started it is gone (Linux); its Java process then ends by itself."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _die() -> None:
@@ -119,6 +127,7 @@ def main(spec: dict[str, Any]) -> int:
     import samovar as sv
     from samovar.runtime.session import spark_session
 
+    die_with_parent()
     logging.basicConfig(level=logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if spec.get("kill"):

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.child import die_with_parent
+
 
 def main(spec: dict[str, Any]) -> int:
     """Run all the workflows named; 1 when one differs."""
@@ -23,6 +25,7 @@ def main(spec: dict[str, Any]) -> int:
     import samovar as sv
     from samovar.runtime.session import spark_session
 
+    die_with_parent()
     logging.basicConfig(level=logging.WARNING)
     spark = spark_session(spec["master"], spec["conf"])
     data = Data(0.001, root=Path(spec["data"]))

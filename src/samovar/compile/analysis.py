@@ -125,7 +125,9 @@ def _less_qualified(op: Op, qualifiers: frozenset[str] | set[str]) -> Iterator[O
     texts = op.expressions()
     used = {q for q in qualifiers if any(unqualified(t, {q}) != t for t in texts)}
     for leave_out in [used, *({q} for q in sorted(used))] if len(used) > 1 else [used]:
-        made = tuple(t if getattr(t, "column", None) is not None else unqualified(t, leave_out) for t in texts)
+        made = tuple(
+            t if getattr(t, "column", None) is not None else unqualified(t, leave_out) for t in texts
+        )
         if made != tuple(texts):
             yield op.with_expressions(made)
 
@@ -140,7 +142,9 @@ def referenced(graph: Graph) -> frozenset[str]:
     """Operators whose names are used in expressions to qualify columns (`orders.id`)."""
     text = "\n".join(t for op in graph.ops.values() for t in op.expressions())
     return frozenset(
-        n for n in graph.ops if re.search(rf"(?<![\w`])(?:`{re.escape(n)}`|{re.escape(n)})\s*\.", text, re.IGNORECASE)
+        n
+        for n in graph.ops
+        if re.search(rf"(?<![\w`])(?:`{re.escape(n)}`|{re.escape(n)})\s*\.", text, re.IGNORECASE)
     )
 
 
@@ -195,7 +199,9 @@ def _check_operator(op: ops.Python, live: Operator) -> None:
         )
     if cls.stateless and op.by:
         raise WorkflowError(
-            f"{cls.__name__} is stateless: `by=` has no meaning for it.", operator=op.name, hint="Remove one of them."
+            f"{cls.__name__} is stateless: `by=` has no meaning for it.",
+            operator=op.name,
+            hint="Remove one of them.",
         )
     if not is_batch_form(cls) and cls.process is Operator.process:
         raise WorkflowError(
@@ -239,7 +245,9 @@ def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
                 )
     taken = [c for c in df.columns if c.startswith(HIDDEN)]
     if taken:
-        raise SchemaProblem(f"Column names starting with '{HIDDEN}' are Samovar's own; got {taken[0]}.", operator=op.name)
+        raise SchemaProblem(
+            f"Column names starting with '{HIDDEN}' are Samovar's own; got {taken[0]}.", operator=op.name
+        )
     if isinstance(op, ops.SINKS):
         twice = _twice(df.columns)
         if twice is not None:
@@ -290,7 +298,7 @@ def _usage(op: Op, index: int) -> Usage:
 def explain_problem(
     spark: SparkSession, operator: str, error: PySparkException, inputs: list[DataFrame], op: Op | None = None
 ) -> SchemaProblem:
-    """Spark's complaint about an operator: what was expected, what it got, and the nearest name or the input's types."""
+    """Spark's complaint about an operator: expected, got, and the nearest name or the input's types as a hint."""
     condition = str(error.getCondition() or "")
     parameters = error.getMessageParameters() or {}
     columns = [c for df in inputs for c in df.columns]
@@ -316,8 +324,9 @@ def explain_problem(
         return SchemaProblem(
             f"Expected one column named '{wanted}', got several ({_listed(columns)}).",
             operator=operator,
-            hint=f"Say which: {names}; or rename one of them before." if isinstance(op, ops.Join) else
-            "Rename or drop one of them before, for example with withColumnRenamed.",
+            hint=f"Say which: {names}; or rename one of them before."
+            if isinstance(op, ops.Join)
+            else "Rename or drop one of them before, for example with withColumnRenamed.",
         )
     return SchemaProblem(_plain(error), operator=operator, hint=_types(op, inputs))
 
@@ -326,7 +335,9 @@ def _unknown_column(
     operator: str, condition: str, parameters: Mapping[str, str], inputs: list[DataFrame], op: Op | None
 ) -> SchemaProblem:
     columns = [c for df in inputs for c in df.columns]
-    wanted = next((parameters[k] for k in ("objectName", "colName", "columnName", "name") if parameters.get(k)), "")
+    wanted = next(
+        (parameters[k] for k in ("objectName", "colName", "columnName", "name") if parameters.get(k)), ""
+    )
     wanted = wanted.replace("`", "")
     if not wanted and isinstance(op, ops.DropDuplicates) and op.subset is not None:
         lower = {c.lower() for c in columns}
@@ -339,13 +350,19 @@ def _unknown_column(
     if isinstance(op, ops.Union) and op.by_name:
         for up, df in zip(op.inputs, inputs, strict=True):
             if wanted and wanted not in df.columns:
-                made = _unknown(operator, f"a column '{wanted}' in each input: '{up}' has", df.columns, wanted)
+                made = _unknown(
+                    operator, f"a column '{wanted}' in each input: '{up}' has", df.columns, wanted
+                )
                 text = f"Expected the column '{wanted}' in every input; '{up}' has {_listed(df.columns)}."
                 hint = made.hint if made.hint and "Did you" in made.hint else None
                 return SchemaProblem(
-                    text, operator=operator, hint=hint or "Add it there, or say allowMissingColumns=True to fill with null."
+                    text,
+                    operator=operator,
+                    hint=hint or "Add it there, or say allowMissingColumns=True to fill with null.",
                 )
-    if isinstance(op, ops.Select | ops.Sort | ops.Aggregate) and re.search(r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I):
+    if isinstance(op, ops.Select | ops.Sort | ops.Aggregate) and re.search(
+        r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I
+    ):
         use = {"select": "selectExpr(...)", "sort": "sort(sv.expr(...))"}.get(op.kind, "an expression")
         return SchemaProblem(
             f"Expected the name of a column of its input ({_listed(columns)}), got the expression '{wanted}'.",
@@ -416,7 +433,9 @@ def _types(op: Op | None, inputs: list[DataFrame]) -> str | None:
         extra = extra[min(len(one.columns), len(two.columns)) :]
         differ = f"They differ in {'; '.join(pairs[:6])}. " if pairs and not extra else ""
         more = f"Only one of them has {', '.join(extra[:8])}. " if extra else ""
-        return f"{differ}{more}Columns are matched by position: select and cast them alike, or use unionByName."
+        return (
+            f"{differ}{more}Columns are matched by position: select and cast them alike, or use unionByName."
+        )
     names = op.inputs if op is not None else ()
     shown = [
         f"{name}: {', '.join(f'{f.name} {f.dataType.simpleString()}' for f in df.schema.fields)[:400]}"

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructType
 
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
+from samovar.compile.builds import build_keys
 from samovar.compile.native import (
     apply_native,
     as_column,
@@ -51,7 +52,9 @@ class EpochInputs(Protocol):
     def parts(self, kind: str, name: str, schema: StructType) -> DataFrame: ...
     def passed(self, name: str) -> tuple[int, int]: ...
     def python(self, chain: tuple[str, ...]) -> Callable[..., Any]: ...
-    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame: ...
+    def shared(
+        self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None
+    ) -> DataFrame: ...
     def reused(self, df: DataFrame) -> DataFrame: ...
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame: ...
 
@@ -103,7 +106,9 @@ class Frames:
             b, p = (0, 1) if side == "left" else (1, 0)
             probe = self.stream(op.inputs[p], level)
             if name in plan.placement.inline:
-                build = self.inputs.shared(f"build of {name}", lambda: self._pruned(op.inputs[b]))
+                sides = [plan.schemas[op.inputs[i]].names for i in (b, p)]
+                keys = build_keys(op, *sides)
+                build = self.inputs.shared(f"build of {name}", lambda: self._pruned(op.inputs[b]), keys)
             else:
                 build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
                 build = self._named(op.inputs[b], build)

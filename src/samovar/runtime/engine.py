@@ -142,7 +142,7 @@ def _run_level(
         assert context.recording.log is not None
         context.recording.log.append(fact)
         context.history.add(fact)
-        pace.observe(size, outcome.seconds)
+        pace.observe(size, outcome.seconds, prepares=bool(context.shared) and first)
         committed(fact)
         first = False
         if last:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from samovar.compile.counting import add_up, needs_counter
 from samovar.compile.frames import Frames
+from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
 from samovar.errors import OperatorFailed, OutputMismatch
 from samovar.graph import operators as ops
@@ -228,7 +229,7 @@ class Epoch:
 
     def _zone(self) -> str:
         """The time zone in which rows come to workers: a chain hands timestamps on in the same."""
-        return str(self.spark.conf.get("spark.sql.session.timeZone", "UTC"))
+        return str(self.spark.conf.get("spark.sql.session.timeZone"))
 
     def _versions(self, name: str) -> dict[int, Version]:
         """For each bucket of an operator, the files that give its state, and the names of the states on the way."""
@@ -245,12 +246,21 @@ class Epoch:
                     tokens.setdefault(state.bucket, [""]).append(epoch.attempt)
         return {b: Version(tuple(files[b]), tuple(tokens[b])) for b in files}
 
-    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """A frame kept over the epochs of a level; not kept when the level is a single epoch."""
+    def shared(
+        self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None
+    ) -> DataFrame:
+        """A frame kept over the epochs of a level; not kept when the level is a single epoch.
+
+        Laid out by the columns it is joined by, so that an epoch neither shuffles nor sorts it again.
+        """
         if key not in self.context.shared:
             df = make()
             if self.first and self.last:
                 return df
+            if by:
+                columns = [quoted(c) for c in by]
+                partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+                df = df.repartition(partitions, *columns).sortWithinPartitions(*columns)
             self.context.shared[key] = df.persist(StorageLevel.MEMORY_AND_DISK)
         return self.context.shared[key]
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +165,11 @@ class _Said:
         else:
             causes = re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text)
             lines = [ln.strip() for ln in text.splitlines() if ln.strip()]
-            line = causes[-1] if causes else next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
+            line = (
+                causes[-1]
+                if causes
+                else next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
+            )
         line = re.sub(r"\s*SQLSTATE: \w+", "", line)
         line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
         return cls(condition, line.strip()[:600], tuple(fragments))
@@ -212,7 +216,13 @@ def _to_show(context: RunContext, found: _Found, epoch: int) -> SamovarError:
             hint=f"Its batches must fit its schema: {context.plan.schemas[op.name].simpleString()[7:-1][:300]}.",
         )
     return ExpressionFailed(
-        op.name, error=said.text, row=found.row, epoch=epoch, hint=_advice(said, op), note=found.note, traceback=said.python
+        op.name,
+        error=said.text,
+        row=found.row,
+        epoch=epoch,
+        hint=_advice(said, op),
+        note=found.note,
+        traceback=said.python,
     )
 
 
@@ -230,8 +240,8 @@ def _source_problem(context: RunContext, op: Op, said: _Said) -> SourceError:
                 operator=op.name,
                 hint='Mend the file, or read it with mode="PERMISSIVE": such rows are then kept as rejected.',
             )
-    file = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", said.message)
-    where = "/" + file.group(1).lstrip("/") if file else ", ".join(getattr(op, "path", ()))
+    named = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", said.message)
+    where = "/" + named.group(1).lstrip("/") if named else ", ".join(getattr(op, "path", ()))
     detail = re.sub(r"^Encountered error while reading file \S+\s*", "", said.message)
     return SourceError(
         f"Expected {source.format} data that can be read, got a file that cannot: {where}"
@@ -250,7 +260,9 @@ def _advice(said: _Said, op: Op | None) -> str | None:
         return "Filter such rows out first, or use try_divide(a, b), which gives null."
     if "CAST_INVALID_INPUT" in condition and coerced:
         kind = "columns of a union" if isinstance(op, ops.Union) else "two sides of a join condition"
-        return f"The {kind} differ in type, so Spark casts: cast one side yourself, or use try_cast(... AS ...)."
+        return (
+            f"The {kind} differ in type, so Spark casts: cast one side yourself, or use try_cast(... AS ...)."
+        )
     if "CAST" in condition or "CANNOT_PARSE" in condition:
         return "Clean the value first, or use try_cast(... AS ...), which gives null."
     if "OVERFLOW" in condition or "NUMERIC_VALUE_OUT_OF_RANGE" in condition:
@@ -274,7 +286,7 @@ class _Probe(Epoch):
     def reused(self, df: DataFrame) -> DataFrame:
         return df
 
-    def shared(self, key: str, make: Callable[[], DataFrame]) -> DataFrame:
+    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
         return self.context.shared[key] if key in self.context.shared else make()
 
 
@@ -325,7 +337,9 @@ class _Search:
         assert covers is not None
         if units is not None:
             covers = replace(covers, units=units)
-        probe = _Probe(self.context, len(self.context.history.epochs), covers, attempt=f"probe-{new_attempt()}")
+        probe = _Probe(
+            self.context, len(self.context.history.epochs), covers, attempt=f"probe-{new_attempt()}"
+        )
         probe.folder.mkdir(parents=True, exist_ok=True)
         return probe
 
@@ -346,18 +360,20 @@ class _Search:
                 elif place.works(name, level) and not place.is_sink(name):
                     if isinstance(op, ops.Python) and op.by:
                         yield self._keyed(op, level)
-                    yield _Role(
-                        name,
-                        lambda p, n=name, at=level: p.frames.stream(n, at),
-                        lambda p, o=op, at=level: self._streamed(p, o, at),
-                        streams=self._from_files(name),
-                    )
+                    yield self._working(name, op, level)
                 elif level in place.whole[name] and not place.works(name, level):
-                    yield _Role(
-                        name,
-                        lambda p, n=name: p.frames.whole(n),
-                        lambda p, o=op: [p.frames.whole(up) for up in o.inputs],
-                    )
+                    yield self._whole(name, op)
+
+    def _working(self, name: str, op: Op, level: int) -> _Role:
+        return _Role(
+            name,
+            lambda p: p.frames.stream(name, level),
+            lambda p: self._streamed(p, op, level),
+            streams=self._from_files(name),
+        )
+
+    def _whole(self, name: str, op: Op) -> _Role:
+        return _Role(name, lambda p: p.frames.whole(name), lambda p: [p.frames.whole(up) for up in op.inputs])
 
     def _keyed(self, op: ops.Python, level: int) -> _Role:
         """The keys of a Python operator, apart from its code."""
@@ -366,7 +382,9 @@ class _Search:
             made = [p.frames.stream(up, level).select(*(as_column(k) for k in op.by)) for up in op.inputs]
             return reduce(DataFrame.union, made)
 
-        return _Role(op.name, keys, lambda p: self._streamed(p, op, level), streams=self._from_files(op.inputs[0]))
+        return _Role(
+            op.name, keys, lambda p: self._streamed(p, op, level), streams=self._from_files(op.inputs[0])
+        )
 
     def _ended(self, name: str, level: int) -> _Role:
         place = self.plan.placement
@@ -404,7 +422,7 @@ class _Search:
             return [p.frames.stream(up, level) for up in op.inputs]
         b = 0 if place.build[op.name] == "left" else 1
         build = op.inputs[b]
-        made = [
+        return [
             p.frames.whole(up)
             if up == build and i == b and op.name in place.inline
             else p.frames._named(up, p.whole(up))
@@ -412,7 +430,6 @@ class _Search:
             else p.frames.stream(up, level)
             for i, up in enumerate(op.inputs)
         ]
-        return made
 
     def _from_files(self, name: str) -> bool:
         """Whether an operator's input in an epoch is a function of each file alone."""
@@ -444,8 +461,12 @@ class _Search:
         if isinstance(op, ops.Aggregate) and "OVERFLOW" in found.said.condition and not found.said.fragments:
             return self._group(found, op, held[0])
         chosen: list[_Rows] = list(held)
+
+        def fails_with(i: int, part: _Rows) -> bool:
+            return fails([p.frame() if j != i else part.frame() for j, p in enumerate(chosen)])
+
         for i, rows in enumerate(held):
-            one = self._one(rows, lambda part, i=i: fails([p.frame() if j != i else part.frame() for j, p in enumerate(chosen)]))
+            one = self._one(rows, partial(fails_with, i))
             if one is None:
                 if isinstance(op, ops.Union):
                     continue
@@ -461,12 +482,18 @@ class _Search:
         for i, up in enumerate(op.inputs):
             other = held[i].other(chosen[i])
             second = failure([p.frame() if j != i else other.frame() for j, p in enumerate(chosen)])
-            if other == chosen[i] or second is None or _Said.of(second).message != _Said.of(failing or second).message:
+            if (
+                other == chosen[i]
+                or second is None
+                or _Said.of(second).message != _Said.of(failing or second).message
+            ):
                 sides[up if up not in sides else f"{up} (right)"] = chosen[i].row()
         if not sides:
             sides = {up: rows.row() for up, rows in zip(op.inputs, chosen, strict=True)}
         if len(sides) == 1:
-            return replace(found, row=next(iter(sides.values())), note=f"The row comes from '{next(iter(sides))}'.")
+            return replace(
+                found, row=next(iter(sides.values())), note=f"The row comes from '{next(iter(sides))}'."
+            )
         return replace(found, row=sides or None)
 
     def _one(self, rows: _Rows, fails: Callable[[_Rows], bool]) -> _Rows | None:
@@ -494,10 +521,19 @@ class _Search:
                 high = middle
             else:
                 low = middle
-        keys = rows.frame().filter(mark == marks[low]).select(*(as_column(k) for k in op.keys)).distinct().limit(2).collect()
+        keys = (
+            rows.frame()
+            .filter(mark == marks[low])
+            .select(*(as_column(k) for k in op.keys))
+            .distinct()
+            .limit(2)
+            .collect()
+        )
         if len(keys) != 1:
             return replace(found, note=note)
-        return replace(found, row=keys[0].asDict(recursive=True), note="It is the rows of this group together.")
+        return replace(
+            found, row=keys[0].asDict(recursive=True), note="It is the rows of this group together."
+        )
 
     def _narrowed(self, role: _Role) -> _Probe:
         """The epoch over the one file in which the operator fails."""
@@ -661,4 +697,6 @@ def _python_traceback(text: str) -> str:
 
 
 def _foreign(file: str) -> bool:
-    return any(part in file for part in ("/pyspark/", "pyspark.zip", "/samovar/", "site-packages", "/lib/python3"))
+    return any(
+        part in file for part in ("/pyspark/", "pyspark.zip", "/samovar/", "site-packages", "/lib/python3")
+    )

@@ -20,16 +20,23 @@ def check_options(
         raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
     _number("tau", tau, "seconds, for example tau=2.0", fraction=True)
     if epoch_bytes is not None:
-        _number("epoch_bytes", epoch_bytes, "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt")
+        _number(
+            "epoch_bytes",
+            epoch_bytes,
+            "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt",
+        )
     if workers is not None:
         _number("workers", workers, "key partitions, for example workers=4; leave it out to follow the cores")
-    if run_id is not None and (not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")):
+    if run_id is not None and (
+        not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")
+    ):
         raise WorkflowError(f"Expected run_id to be a plain folder name, got {run_id!r}.")
     if isinstance(record, bool):
         return
     if not isinstance(record, str | os.PathLike) or not os.fspath(record):
         raise WorkflowError(
-            f"Expected record= to be a folder, True or False, got {record!r}.", hint='Write for example record="runs".'
+            f"Expected record= to be a folder, True or False, got {record!r}.",
+            hint='Write for example record="runs".',
         )
     _writable(Path(record).absolute())
 
@@ -43,7 +50,9 @@ def remove_if_empty(folder: Path) -> None:
 def _number(name: str, value: Any, what: str, *, fraction: bool = False) -> None:
     kinds = int | float if fraction else int
     if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
-        raise WorkflowError(f"Expected {name} to be a number above 0, got {value!r}.", hint=f"It is a number of {what}.")
+        raise WorkflowError(
+            f"Expected {name} to be a number above 0, got {value!r}.", hint=f"It is a number of {what}."
+        )
 
 
 def _writable(folder: Path) -> None:

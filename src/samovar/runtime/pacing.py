@@ -24,10 +24,14 @@ class Pacer:
     fixed_bytes: int | None = None
     """Set: every epoch has this size (tests, and people who want it)."""
     seen: list[tuple[int, float]] = field(default_factory=list)
+    ahead: int = 0
+    """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
 
-    def observe(self, size: int, seconds: float) -> None:
-        """An epoch of that size took that long."""
-        if size > 0:
+    def observe(self, size: int, seconds: float, *, prepares: bool = False) -> None:
+        """An epoch of that size took that long. `prepares`: it did work that later epochs will not repeat."""
+        if prepares:
+            self.ahead = size
+        elif size > 0:
             self.seen.append((size, seconds))
             del self.seen[:-8]
 
@@ -36,7 +40,7 @@ class Pacer:
         if self.fixed_bytes is not None:
             return min(self.fixed_bytes, remaining)
         if not self.seen:
-            chosen = float(self.first_bytes) / (3 if watching else 1)
+            chosen = float(max(self.first_bytes, 3 * self.ahead)) / (3 if watching else 1)
         else:
             overhead, rate = self.estimate()
             aim = self.watched if watching else min(max(overhead / self.share, self.watched), self.longest)

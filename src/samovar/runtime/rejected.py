@@ -30,7 +30,9 @@ def bad_rows(spark: SparkSession, source: Source, units: Sequence[Unit]) -> Data
     return bad.select(F.col("__sv_file").alias("file"), F.col(CORRUPT).alias("text"))
 
 
-def first_bad_row(spark: SparkSession, source: Source, units: Sequence[Unit]) -> tuple[str, int | None, str] | None:
+def first_bad_row(
+    spark: SparkSession, source: Source, units: Sequence[Unit]
+) -> tuple[str, int | None, str] | None:
     """File, line and text of a row that does not parse, or None."""
     found = bad_rows(spark, source, units).limit(1).collect()
     if not found:

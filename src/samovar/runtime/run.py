@@ -28,7 +28,6 @@ from samovar.errors import (
     RecordingError,
     RunStopped,
     StorageProblem,
-    WorkflowError,
 )
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op

@@ -86,7 +86,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parses(self) -> bool:
-        """Whether rows that do not parse are to be kept apart: not when they end the run, or the user asked for them."""
+        """Whether rows that do not parse are kept apart: not when they end the run, or the user asked for them."""
         if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
             return False
         return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
@@ -179,7 +179,9 @@ def check_unchanged(source: Source) -> None:
                 operator=source.name,
                 hint="Put it back to go on with this run, or start a new run.",
             ) from None
-        touched = abs(found.st_mtime - file.mtime) > 1e-6 and not source.kept  # a copy of a recording is as good
+        touched = (
+            abs(found.st_mtime - file.mtime) > 1e-6 and not source.kept
+        )  # a copy of a recording is as good
         if found.st_size != file.size or touched:
             raise SourceChanged(
                 f"The input file {file.path} of source '{source.name}' has changed since the run read it.",
@@ -270,7 +272,9 @@ def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
                 found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
         if not found:
             raise SourceError(
-                f"Expected something to read at {path}, found nothing.", operator=op.name, hint=_near(path, local)
+                f"Expected something to read at {path}, found nothing.",
+                operator=op.name,
+                hint=_near(path, local),
             )
     elsewhere = [p for p in found if not os.access(p, os.R_OK)]
     if elsewhere:
@@ -316,9 +320,7 @@ def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
         rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
     except PySparkException as error:
-        raise SourceError(
-            f"Cannot list {path}: {_first_line(error)}", operator=op.name
-        ) from None
+        raise SourceError(f"Cannot list {path}: {_first_line(error)}", operator=op.name) from None
     made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
     if not made:
         raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)

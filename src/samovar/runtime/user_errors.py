@@ -215,7 +215,9 @@ def batch_misfit(operator: str, made: Any, schema: pa.Schema, *, by_name: bool) 
     """What is wrong with a batch that a function or operator gave; None when it can be used."""
     where = "its output"
     if not isinstance(made, pa.RecordBatch):
-        text = f"expected Arrow record batches (pyarrow.RecordBatch), got {type(made).__name__} {_shown(made)}"
+        text = (
+            f"expected Arrow record batches (pyarrow.RecordBatch), got {type(made).__name__} {_shown(made)}"
+        )
         return Failure(operator, None, text, "", mismatch=True, during=where)
     names = made.schema.names
     lacking = [n for n in schema.names if n not in names] if by_name else []

@@ -100,6 +100,8 @@ class _Loaded:
     capture: StateCapture
     full_bytes: int = 0
     delta_bytes: int = 0
+    code: bytes = b""
+    """What the instance was made from: a run may go on with other code."""
 
 
 _cache: dict[tuple[str, str, int], _Loaded] = {}
@@ -329,8 +331,8 @@ class _Chain:
     def _blame(self, path: Sequence[dict[str, Any] | None]) -> None:
         """Raise for the first operator of a chain whose row did not fit, although the next one took it."""
         for stage in range(1, len(path)):
-            row = path[stage]
-            for field in self.task.stages[stage - 1].schema if row is not None else ():
+            row = path[stage] or {}
+            for field in self.task.stages[stage - 1].schema if row else ():
                 if not fits(row[field.name], field):
                     name = self.task.stages[stage - 1].name
                     raise UserError(misfit(name, path[stage - 1], row[field.name], field))
@@ -442,7 +444,7 @@ def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
     version = stage.versions.get(bucket, Version())
     key = (task.run, stage.name, bucket)
     held = _cache.pop(key, None)
-    if held is not None and held.token in version.tokens:
+    if held is not None and held.token in version.tokens and held.code == stage.code:
         behind = version.files[version.tokens.index(held.token) :]
         if behind:
             restore(held.instance, (read_state(Path(f))[1] for f in behind))
@@ -450,7 +452,7 @@ def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
         return held
     instance: Operator = pickle.loads(stage.code)
     capture = StateCapture(stage.name, instance)
-    loaded = _Loaded(version.tokens[-1], instance, capture)
+    loaded = _Loaded(version.tokens[-1], instance, capture, code=stage.code)
     if version.files:
         restore(instance, (read_state(Path(f))[1] for f in version.files))
         capture.settle()
@@ -553,7 +555,7 @@ def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tupl
 
 def _is_simple(kind: pa.DataType) -> bool:
     """Types whose values come out of Spark as they went in."""
-    return (
+    return bool(
         pa.types.is_integer(kind)
         or pa.types.is_float64(kind)
         or pa.types.is_boolean(kind)
