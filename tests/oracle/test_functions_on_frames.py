@@ -88,8 +88,7 @@ def features(orders: DataFrame, customers: DataFrame) -> DataFrame:
     wide = (
         customers.join(totals, customers.id == totals.customer_id, how="left")
         .drop(totals.customer_id)
-        .join(tag_counts, customers.id == tag_counts.customer_id, how="left")
-        .drop(tag_counts.customer_id)
+        .join(tag_counts.withColumnRenamed("customer_id", "id"), on=["id"], how="left")
         .join(per_channel.withColumnRenamed("customer_id", "id"), on="id", how="left")
     )
     for name in ("web", "shop"):
@@ -148,9 +147,9 @@ def chosen_after_a_join(o: Any, c: Any) -> Any:
 
 
 def three_tables(o: Any, c: Any) -> Any:
-    sums = o.groupBy("customer_id").agg(F.sum("amount").alias("total"))
+    sums = o.groupBy(o["customer_id"].alias("id")).agg(F.sum("amount").alias("total"))
     two = o.join(c, o.customer_id == c.id, "left").drop(c.id)
-    return two.join(sums, two["customer_id"] == sums["customer_id"], "left").drop(sums["customer_id"]).drop("tags")
+    return two.join(sums, two["customer_id"] == sums["id"], "left").drop(sums["id"]).drop("tags")
 
 
 def sorted_then_joined(o: Any, c: Any) -> Any:

@@ -6,6 +6,7 @@ Columns handed in as PySpark objects are turned into SQL text where that can be 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -53,38 +54,86 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
     """Check every operator against its inputs. Raises SchemaProblem naming the operator."""
     names = referenced(graph)
     qualifiers = names | {op.alias for op in graph.ops.values() if isinstance(op, ops.Alias)}
-    frames: dict[str, DataFrame] = {}
-    stored: dict[str, DataFrame] = {}
+    views = _Views(spark, names, bool(qualifiers))
     done: dict[str, Op] = {}
     shapes: dict[str, Shape] = {}
     schemas: dict[str, StructType] = {}
     qualified: set[str] = set()
     for name, op in graph.ops.items():
         live = graph.live.get(name)
-        inputs = [frames[up] for up in op.inputs]
+        inputs = [views.named[up] for up in op.inputs]
+
+        def applied(op: Op, ins: list[DataFrame], live: Any = live) -> DataFrame:
+            stateless = isinstance(live, Operator) and live.stateless
+            return _frame(spark, op, ins, shape_of(op, stateless=stateless), live, sources)
+
         try:
             op = _as_sql(op, inputs)
-            shape = shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
-            df = _frame(spark, op, inputs, shape, live, sources)
+            df = applied(op, inputs)
         except PySparkException as error:
-            raise explain_problem(spark, name, error, inputs, op) from None
+            known = _by_origin(op, [views.handed_on[up] for up in op.inputs], inputs, qualifiers, applied)
+            if known is None:
+                raise explain_problem(spark, name, error, inputs, op) from None
+            op = known
+            df = applied(op, inputs)
         _check_names(op, df, inputs)
         if qualifiers and op.expressions():
-
-            def applied(op: Op, ins: list[DataFrame], shape: Shape = shape, live: Any = live) -> DataFrame:
-                return _frame(spark, op, ins, shape, live, sources)
-
-            kept = _storable(op, inputs, [stored[up] for up in op.inputs], df, qualifiers, applied)
+            kept = _storable(op, inputs, [views.stored[up] for up in op.inputs], df, qualifiers, applied)
             if kept is None:
                 qualified.add(name)
             else:
                 op = kept
         done[name] = op
+        shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
         schemas[name] = df.schema
-        frames[name] = df.alias(name) if name in names else df
-        bare = empty_frame(spark, df.schema) if qualifiers else df
-        stored[name] = bare.alias(name) if name in names else bare
+        views.add(op, df, applied)
     return Analysis(Graph(graph.name, done, graph.live), schemas, shapes, names, frozenset(qualified))
+
+
+class _Views:
+    """Each operator's output as an empty frame, in three views that differ in what qualifies its columns.
+
+    `named`: the operator's own name, if an expression uses it, which hides what its input handed on. `handed_on`: what
+    its input handed on. `stored`: its own name and nothing else, as when rows are read back from storage.
+    """
+
+    def __init__(self, spark: SparkSession, names: frozenset[str], several: bool) -> None:
+        self.named: dict[str, DataFrame] = {}
+        self.handed_on: dict[str, DataFrame] = {}
+        self.stored: dict[str, DataFrame] = {}
+        self._spark = spark
+        self._names = names
+        self._several = several
+
+    def add(self, op: Op, df: DataFrame, applied: Callable[[Op, list[DataFrame]], DataFrame]) -> None:
+        self.named[op.name] = self._own(op.name, df)
+        if not self._several:  # nothing is qualified: the views are alike
+            self.handed_on[op.name] = self.stored[op.name] = self.named[op.name]
+            return
+        self.stored[op.name] = self._own(op.name, empty_frame(self._spark, df.schema))
+        self.handed_on[op.name] = self.named[op.name]
+        if op.inputs and not isinstance(op, ops.Python | ops.Batches):
+            with quiet_analysis(), contextlib.suppress(PySparkException):
+                self.handed_on[op.name] = applied(op, [self.handed_on[up] for up in op.inputs])
+
+    def _own(self, name: str, df: DataFrame) -> DataFrame:
+        return df.alias(name) if name in self._names else df
+
+
+def _by_origin(
+    op: Op,
+    inputs: list[DataFrame],
+    named: list[DataFrame],
+    qualifiers: frozenset[str],
+    applied: Callable[[Op, list[DataFrame]], DataFrame],
+) -> Op | None:
+    """The operator with columns of earlier frames (`orders["id"]` on what came of orders) by their names alone."""
+    try:
+        with quiet_analysis():
+            op = _as_sql(op, inputs)
+            return _storable(op, inputs, named, applied(op, inputs), qualifiers, applied)
+    except PySparkException:
+        return None
 
 
 def _storable(
@@ -92,7 +141,7 @@ def _storable(
     inputs: list[DataFrame],
     stored: list[DataFrame],
     wanted: DataFrame,
-    qualifiers: frozenset[str] | set[str],
+    qualifiers: frozenset[str],
     applied: Callable[[Op, list[DataFrame]], DataFrame],
 ) -> Op | None:
     """The operator in a form that also works on rows read back from storage; None when there is none.
@@ -119,7 +168,7 @@ def _same(made: DataFrame, wanted: DataFrame, op: Op) -> bool:
     return isinstance(op, ops.Python) or made.sameSemantics(wanted)
 
 
-def _less_qualified(op: Op, qualifiers: frozenset[str] | set[str]) -> Iterator[Op]:
+def _less_qualified(op: Op, qualifiers: frozenset[str]) -> Iterator[Op]:
     """The operator as it is, then with all qualifiers left out, then with those of one operator left out."""
     yield op
     texts = op.expressions()

@@ -7,12 +7,14 @@ of rows of each group, and operators that give one row for one row hand counts o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from samovar.compile.plan import Plan
+from samovar.compile.shapes import function_names
 from samovar.graph import operators as ops
 
-__all__ = ["Counted", "Measured", "add_up", "needs_counter"]
+__all__ = ["Counted", "Measured", "add_up", "counted_apart", "needs_counter"]
 
 Measured = Mapping[tuple[str, int | None], int]
 """(operator, None): rows it gave; (operator, port): rows it took on a port."""
@@ -30,6 +32,26 @@ def needs_counter(plan: Plan, name: str, level: int | None, stored: frozenset[st
     if name in known or shape in ("one", "union", "python", "sink") or isinstance(op, ops.Sort):
         return False
     return level is None or not _told(plan, name, level, stored)
+
+
+def counted_apart(plan: Plan, name: str) -> bool:
+    """Whether a job of its own counts an operator's rows for less than a counter in the plan would cost.
+
+    True for plain comparisons on columns of Parquet files: such a job reads those columns alone, while a counter in
+    front of a join makes Spark copy every row. Not for functions or patterns, which would be computed twice.
+    """
+    op = plan.graph.ops[name]
+    if not isinstance(op, ops.Filter | ops.DropNa):
+        return False
+    while not isinstance(op, ops.Read):
+        if not isinstance(op, ops.Filter | ops.DropNa | ops.Select | ops.Rename | ops.Drop | ops.Alias):
+            return False
+        for text in op.expressions():
+            words = {w.lower() for w in re.findall(r"\w+", text)}
+            if function_names(text) - {"and", "or", "not", "in"} or words & {"like", "rlike", "ilike", "regexp"}:
+                return False
+        op = plan.graph.ops[op.inputs[0]]
+    return op.format == "parquet"
 
 
 def _told(plan: Plan, name: str, level: int, stored: frozenset[str]) -> bool:

@@ -11,6 +11,8 @@ Three ways bring rows over a blocking edge or to a higher level:
 - *whole*: a join's build side that is such a chain, or joins of such chains, and small against the probe side, is not
   cut into epochs: the first epoch of the join's level takes it whole.
 - *stash*: anything else is written as it is produced and read back as a source of the higher level.
+
+What is computed once works on the lowest level that asks for it, so that a stash is needed only where several do.
 """
 
 from __future__ import annotations
@@ -80,9 +82,9 @@ class Placement:
             if level in self.streams[n] and (shape == "source" or (n in self.stashed and level > self.level[n]))
         ]
 
-    def endings(self, level: int) -> list[str]:
-        """Blocking operators whose whole output enters this level's first epoch."""
-        return [n for n in self.shapes if self.ends(n) and level in self.streams[n]]
+    def build_weight(self, level: int, sizes: Mapping[str, int]) -> int:
+        """Bytes of sources that this level's first epoch takes whole."""
+        return sum(size for name, size in sizes.items() if level in self.whole.get(name, ()))
 
 
 def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]) -> Placement:
@@ -134,6 +136,8 @@ def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], s
             else:
                 streams[name].add(level[consumer])
         once = shapes[name] not in _ENDING and name not in free
+        if once and streams[name] and name not in stashed:
+            level[name] = max(level[name], min(streams[name]))  # nothing asks for it before
         if once and any(at > level[name] for at in streams[name]):
             stashed.add(name)
     count = max(level.values()) + 1

@@ -79,11 +79,7 @@ def run_levels(
     plan = context.plan
     level = 0
     while level < plan.placement.levels:
-        streaming = bool(plan.placement.sources(level))
-        high = level
-        if not streaming:
-            while high + 1 < plan.placement.levels and not plan.placement.sources(high + 1):
-                high += 1
+        high = level if plan.placement.sources(level) else _closing(context, level)
         done = context.history.epochs_on(level)
         if done and done[-1].last:
             level = done[-1].level + done[-1].levels
@@ -93,7 +89,14 @@ def run_levels(
             continue
         _run_level(context, level, high, pacer(level), watching, stopping, committed, first=not done)
         context.forget_shared()
-        level = high + 1
+
+
+def _closing(context: RunContext, level: int) -> int:
+    """The last of the levels after this one that read nothing but what has ended by then: they are one plan with it."""
+    placement = context.plan.placement
+    while level + 1 < placement.levels and not placement.sources(level + 1):
+        level += 1
+    return level
 
 
 def _idle(context: RunContext, low: int, high: int) -> bool:
@@ -123,6 +126,8 @@ def _run_level(
         units, size = _take(streams, wanted)
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
         number = len(context.history.epochs)
+        if first and last:  # everything in one epoch: what closes the level is part of the same plan
+            high = _closing(context, high)
         context.range = EpochRange(low, high, units, first, last)
         epoch, outcome = _attempt(context, number, context.range, stopping)
         fact = EpochCommitted(

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from samovar.compile.counting import add_up, needs_counter
+from samovar.compile.counting import add_up, counted_apart, needs_counter
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
@@ -116,6 +116,7 @@ class Epoch:
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
         self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
+        self._apart: dict[str, DataFrame] = {}
         self._reused: list[DataFrame] = []
         self._stored = self._what_is_stored()
 
@@ -279,6 +280,9 @@ class Epoch:
             self.plan, name, level, self._stored, known
         ):
             return df
+        if counted_apart(self.plan, name):
+            self._apart[name] = df
+            return df
         return self._observe((name, None), df, F.count(F.lit(1)))
 
     def _observe(self, key: tuple[str, int | None], df: DataFrame, rows: Column) -> DataFrame:
@@ -288,6 +292,9 @@ class Epoch:
 
     def _measure(self) -> None:
         """Read the counters; where Spark has optimised one away with its part of the plan, count that part by itself."""
+        for name, df in self._apart.items():
+            self.context.describe(f"epoch {self.number}, counting {name}")
+            self._measured[name, None] = df.count()
         for key, (observation, df, rows) in self._observations.items():
             found = _observed(observation, "rows")
             if found is None:
@@ -304,7 +311,7 @@ class Epoch:
             if not self.low <= at <= self.high:
                 continue
             if self.plan.placement.ends(name):
-                streaming = at == self.low and bool(self.plan.placement.sources(at))
+                streaming = self.low == self.high and bool(self.plan.placement.sources(at))
                 demands = self.plan.placement.streams[name] | self.plan.placement.whole[name]
                 if streaming or any(level > self.high for level in demands):
                     stored.add(name)

@@ -11,13 +11,17 @@ from dataclasses import dataclass, field
 
 __all__ = ["Pacer"]
 
+BUILD_RATE = 400 << 20
+NATIVE_RATE = 60 << 20
+"""Bytes a second of build sides joined with again, and of native work, before anything is measured."""
+
 
 @dataclass
 class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
-    first_bytes: int = 96 << 20
-    share: float = 0.05
+    first_bytes: int = 200 << 20
+    share: float = 0.03
     watched: float = 1.0
     floor: float = 0.2
     longest: float = 60.0
@@ -26,6 +30,19 @@ class Pacer:
     seen: list[tuple[int, float]] = field(default_factory=list)
     ahead: int = 0
     """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
+
+    @classmethod
+    def for_level(cls, build_bytes: int, *, python: bool, fixed_bytes: int | None = None) -> Pacer:
+        """A pacer for a level that takes build sides of that size whole, and may run Python operators.
+
+        An epoch that joins with a large build side spends time on it whatever its own size, so epochs start longer;
+        Python operators are slow for their bytes, so epochs start shorter.
+        """
+        floor = cls.floor + build_bytes / BUILD_RATE
+        if python:
+            return cls(first_bytes=24 << 20, floor=floor, fixed_bytes=fixed_bytes)
+        first = max(cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0)
+        return cls(first_bytes=first, floor=floor, fixed_bytes=fixed_bytes)
 
     def observe(self, size: int, seconds: float, *, prepares: bool = False) -> None:
         """An epoch of that size took that long. `prepares`: it did work that later epochs will not repeat."""

@@ -232,7 +232,7 @@ class Run:
             try:
                 run_levels(
                     context,
-                    lambda level: Pacer(fixed_bytes=epoch_bytes),
+                    lambda level: _pacer(context, level, epoch_bytes),
                     watching=watching,
                     stopping=self._stop.is_set,
                     committed=self._committed,
@@ -428,6 +428,13 @@ def _analysed(graph: Graph) -> Analysis:
 
 
 # --- helpers ------------------------------------------------------------------------------------------------
+
+
+def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
+    plan = context.plan
+    whole = plan.placement.build_weight(level, {n: s.size for n, s in context.sources.items()})
+    python = any(plan.shape(n) in ("python", "batches") and plan.placement.works(n, level) for n in plan.graph.ops)
+    return Pacer.for_level(whole, python=python, fixed_bytes=epoch_bytes)
 
 
 def _live(graph: Graph) -> Graph:

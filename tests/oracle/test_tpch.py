@@ -1,0 +1,32 @@
+"""TPC-H queries written with Frame methods against the same in plain PySpark, at a tiny scale and two epoch sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.data import Data
+from benchmarks.tpch import QUERIES
+from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+
+ORDERED = {"q1", "q3", "q4", "q10", "q12"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    made = Data(0.01, tmp_path_factory.mktemp("tpch"))
+    made.ensure(sorted({table for query in QUERIES.values() for table in query.tables}))
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES, key=lambda q: int(q[1:])))
+def test_a_query_gives_what_plain_spark_gives(name: str, spark: SparkSession, data: Data, tmp_path: Path) -> None:
+    query = QUERIES[name]
+    expected = query.plain(spark, data).toArrow()
+    assert expected.num_rows
+    # files of this scale are about 300 kB: the first size makes several epochs of some files each
+    for size in (500_000, EPOCH_SIZES[1]):
+        run = run_flow(spark, query.samovar(data), tmp_path / "runs", epoch_bytes=size)
+        assert_same(expected, run.result("S"), ordered=name in ORDERED, note=f"epochs of {size}")

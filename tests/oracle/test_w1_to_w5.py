@@ -1,0 +1,33 @@
+"""The five workflows of IcedTea's Figure 15 against hand-written PySpark jobs, at a tiny scale and two epoch sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks.data import Data
+from benchmarks.workflows import WORKFLOWS
+from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+
+ORDERED = {"w1", "w2", "w3"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    made = Data(0.002, tmp_path_factory.mktemp("w"))
+    made.ensure(sorted({table for flow in WORKFLOWS.values() for table in flow.tables}))
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(WORKFLOWS))
+def test_a_workflow_gives_what_the_plain_job_gives(
+    name: str, spark: SparkSession, data: Data, tmp_path: Path
+) -> None:
+    pair = WORKFLOWS[name]
+    expected = pair.plain(spark, data).toArrow()
+    assert expected.num_rows
+    for size in (150_000, EPOCH_SIZES[1]):
+        run = run_flow(spark, pair.samovar(data), tmp_path / "runs", epoch_bytes=size)
+        assert_same(expected, run.result("S"), ordered=name in ORDERED, note=f"epochs of {size}")
