@@ -17,7 +17,7 @@ ORDERED = {"q1", "q3", "q4", "q10", "q12"}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     made = Data(0.01, tmp_path_factory.mktemp("tpch"))
-    made.ensure(sorted({table for query in QUERIES.values() for table in query.tables}))
+    made.ensure(sorted({table for query in QUERIES.values() for table in query.inputs}))
     return made
 
 

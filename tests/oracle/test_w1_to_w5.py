@@ -17,7 +17,7 @@ ORDERED = {"w1", "w2", "w3"}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     made = Data(0.002, tmp_path_factory.mktemp("w"))
-    made.ensure(sorted({table for flow in WORKFLOWS.values() for table in flow.tables}))
+    made.ensure(sorted({table for flow in WORKFLOWS.values() for table in flow.inputs}))
     return made
 
 

@@ -25,7 +25,7 @@ Counted = tuple[tuple[int, ...], int]
 def needs_counter(plan: Plan, name: str, level: int | None, stored: frozenset[str], known: frozenset[str]) -> bool:
     """Whether the rows an operator gives must be counted in the plan.
 
-    `stored` are operators whose input or output is written in this epoch, `known` those whose output is counted already.
+    `stored` are operators whose input or output is written in this epoch, `known` those whose output is counted.
     """
     shape = plan.shape(name)
     op = plan.graph.ops[name]

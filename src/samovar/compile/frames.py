@@ -325,7 +325,8 @@ class Frames:
         if head.by and len(ins) == 1:
             df = df.withColumn(BUCKET, _bucket([as_column(k) for k in head.by], buckets))
         if self.inputs.last:
-            ends = self.inputs.spark.range(buckets).select(F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL))
+            marks = F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL)
+            ends = self.inputs.spark.range(buckets).select(*marks)
             if not head.by:
                 ends = ends.drop(BUCKET)
             df = df.withColumn(CONTROL, F.lit(0)).unionByName(ends, allowMissingColumns=True)

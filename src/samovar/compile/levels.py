@@ -128,7 +128,8 @@ def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], s
             elif is_build and consumer in inline:
                 whole[name] |= whole[consumer] | ({level[consumer]} if flows else set())
             elif is_build:
-                streams[name] |= {level[name], level[consumer]}
+                streams[name].add(level[name])
+                whole[name].add(level[consumer])
                 stashed.add(name)
             elif consumer in build:
                 streams[name] |= {level[consumer]} if flows else set()

@@ -61,7 +61,7 @@ def as_column(text: str) -> Column:
 
 
 def key_types(by: Sequence[str], inputs: Sequence[DataFrame]) -> list[DataType]:
-    """The types in which the keys of several inputs are compared: equal keys must be equal whatever port they come by."""
+    """The types in which keys of several inputs are compared: equal keys are equal whatever port they come by."""
     if not by:
         return []
     keys = [df.select(*(as_column(k).alias(f"k{i}") for i, k in enumerate(by))) for df in inputs]
@@ -108,7 +108,7 @@ def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -
 
 
 def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
-    """The frame with positions by the order of the keys; `group` (negative) puts them before what comes from sources."""
+    """The frame with positions by the order of the keys; a negative `group` puts them before rows of sources."""
     number = F.row_number().over(Window.orderBy(*keys)) if keys else F.monotonically_increasing_id()
     return positioned(df, position_columns(2), [F.lit(group), number])
 
@@ -212,7 +212,7 @@ def _subset(names: Sequence[str] | None, df: DataFrame) -> list[str] | None:
 
 
 def _without(df: DataFrame, text: str) -> DataFrame:
-    """The frame without a column: a Column, a name, or a qualified name (`orders.id`) as SQL. Unknown ones are ignored."""
+    """The frame without a column: a Column, a name, or a qualified name (`orders.id`). Unknown ones are ignored."""
     column = getattr(text, "column", None)
     if column is not None:
         return df.drop(column)

@@ -291,7 +291,7 @@ class Epoch:
         return df.observe(observation, rows.alias("rows"))
 
     def _measure(self) -> None:
-        """Read the counters; where Spark has optimised one away with its part of the plan, count that part by itself."""
+        """Read the counters; where Spark has optimised one away with its part of the plan, count that part apart."""
         for name, df in self._apart.items():
             self.context.describe(f"epoch {self.number}, counting {name}")
             self._measured[name, None] = df.count()

@@ -517,7 +517,8 @@ class _View:
 
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
         """Rows of the only port."""
-        made: list[dict[str, Any]] = self.batch.slice(start, stop - start).select(self.shown).to_pylist(maps_as_pydicts="strict")
+        part = self.batch.slice(start, stop - start).select(self.shown)
+        made: list[dict[str, Any]] = part.to_pylist(maps_as_pydicts="strict")
         return made
 
     def structs(self, port: int) -> list[dict[str, Any]]:

@@ -1,0 +1,106 @@
+"""Counters of every operator equal the numbers of rows that plain Spark counts, whatever way they were found."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import samovar as sv
+from tests.oracle.generate import random_program
+from tests.oracle.operators import RunningByKey, Totals
+from tests.oracle.support import EPOCH_SIZES, run_flow
+from tests.oracle.test_python_operators import ROWS, data
+
+__all__ = ["data"]
+
+
+def counters(run: Any) -> dict[str, tuple[int, int]]:
+    return {o.name: (o.taken, o.given) for o in run.progress.operators}
+
+
+def check_edges(flow: sv.Workflow, counted: dict[str, tuple[int, int]]) -> None:
+    """What an operator took is what its inputs gave."""
+    for op in flow.graph().ops.values():
+        if op.inputs:
+            given = sum(counted[up][1] for up in op.inputs)
+            assert counted[op.name][0] == given, f"{op.name} took {counted[op.name][0]}, its inputs gave {given}"
+
+
+@pytest.mark.parametrize("seed", [3, 5, 11, 17, 29])
+def test_counters_equal_the_rows_plain_spark_counts(seed: int, spark: SparkSession, tmp_path: Path) -> None:
+    rnd = random.Random(seed)
+    program = random_program(rnd, spark, tmp_path, steps=6)
+    wanted = [df.count() for df in program.plain]
+    for size in EPOCH_SIZES:
+        flow = sv.Workflow("counting")
+        frames = program.on_frames(flow)
+        frames[-1].sink("S")
+        counted = counters(run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size))
+        for frame, rows in zip(frames, wanted, strict=True):
+            if frame._name in counted:
+                assert counted[frame._name][1] == rows, f"{frame._name}, epochs of {size}\n{program.text()}"
+        check_edges(flow, counted)
+        assert counted["S"] == (wanted[-1], 0)
+
+
+def counted_flow(flow: sv.Workflow, data: dict[str, str]) -> None:
+    """Operators whose counters come in different ways: from files, workers, deltas, consumers, or a job of their own."""
+    a = flow.read.parquet(data["a"], name="a")
+    b = flow.read.parquet(data["b"], name="b")
+    low = a.filter("n < 6", name="low")
+    low.sink("low rows")
+    low.select("k", "n", name="narrow").join(b.select("k", "tag", name="few"), on="k", name="joined").filter(
+        "n > 100", name="none"
+    ).select("tag", name="still none").sink("nothing")
+    a.filter("1 = 2", name="never").groupBy("k").agg("count(*) AS n", name="groups of nothing").sink("no groups")
+    sums = a.groupBy("k").agg("sum(n) AS s", name="sums")
+    sums.filter("s > 5", name="large sums").sort("s", name="sorted").limit(2, name="top").sink("top sums")
+    a.limit(4, name="four").filter("n > 0", name="of four").sink("first")
+    a.selectExpr("tag", "explode(list) AS e", name="exploded").distinct(name="different").sink("elements")
+    a.apply(Totals(), name="totals").filter("total > 10", name="late").sink("totals rows")
+    a.apply(RunningByKey(), by="k", workers=3, name="running").limit(3, name="three").sink("three rows")
+    # the right side is optimised away: a left join that keeps nothing of it
+    pairs = b.filter("n > 3", name="some b").select("k", name="keys").distinct(name="different keys")
+    a.select("k", name="all keys").join(pairs, on="k", how="left", name="useless").distinct(name="again").sink("keys out")
+    a.union(a.filter("n IS NULL", name="nulls"), name="both").sink("union rows")
+
+
+def test_counters_come_out_right_however_they_are_found(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
+    rows = spark.read.parquet(data["a"])
+    low = rows.filter("n < 6")
+    joined = low.join(spark.read.parquet(data["b"]).select("k"), on="k")
+    different = rows.selectExpr("tag", "explode(list) AS e").count()
+    wanted = {
+        "a": ROWS,
+        "low": low.count(),
+        "narrow": low.count(),
+        "joined": joined.count(),
+        "none": 0,
+        "still none": 0,
+        "never": 0,
+        "groups of nothing": 0,
+        "sums": rows.select("k").distinct().count(),
+        "top": 2,
+        "four": 4,
+        "of four": sum(1 for r in rows.orderBy("tag").collect() if r.tag in ("a0", "a1", "a2", "a3") and (r.n or 0) > 0),
+        "exploded": different,
+        "different": different,
+        "totals": ROWS + 1,
+        "running": ROWS + 3,
+        "three": 3,
+        "some b": spark.read.parquet(data["b"]).filter("n > 3").count(),
+        "useless": ROWS,
+        "both": ROWS + rows.filter("n IS NULL").count(),
+    }
+    for size in EPOCH_SIZES:
+        flow = sv.Workflow("counting")
+        counted_flow(flow, data)
+        counted = counters(run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size))
+        assert {n: counted[n][1] for n in wanted} == wanted, f"epochs of {size}"
+        check_edges(flow, counted)
