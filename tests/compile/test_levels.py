@@ -70,7 +70,9 @@ def test_a_chain_is_one_level() -> None:
 
 
 def test_an_aggregate_gives_its_output_on_the_next_level() -> None:
-    p = placed(lambda f: read(f, "a").groupBy("k").agg("count(*) AS n", name="g").sort("n", name="o").sink("S"))
+    p = placed(
+        lambda f: read(f, "a").groupBy("k").agg("count(*) AS n", name="g").sort("n", name="o").sink("S")
+    )
     assert [p.level[n] for n in ("a", "g", "o", "S")] == [0, 0, 1, 2]
     assert p.levels == 3
     assert p.sources(0) == ["a"]

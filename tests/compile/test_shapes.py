@@ -67,12 +67,12 @@ def test_the_shape_of_an_operator(build: Callable[[sv.Frame], Any], shape: str) 
 
 
 def test_a_python_operator_is_stateful_unless_it_says_otherwise() -> None:
-    class Any_(sv.Operator):
+    class Silent(sv.Operator):
         output = "x int"
 
         def process(self, row: dict[str, Any], port: int = 0) -> None: ...
 
-    op = last(lambda a: a.apply(Any_()))
+    op = last(lambda a: a.apply(Silent()))
     assert shape_of(op) == "python"
     assert shape_of(op, stateless=True) == "batches"
 

@@ -30,7 +30,7 @@ Build = Callable[..., Any]
 
 
 def write_files(folder: Path, table: pa.Table, cuts: Sequence[int] | int = 3) -> str:
-    """Write a table as several Parquet files in row order; `cuts` are the numbers of rows of the files, or their number."""
+    """Write a table as Parquet files in row order; `cuts` are the numbers of rows of the files, or their number."""
     folder.mkdir(parents=True)
     if isinstance(cuts, int):
         step = max(1, math.ceil(table.num_rows / cuts))
@@ -56,16 +56,25 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def assert_same(
-    expected: DataFrame | pa.Table, got: pa.Table, *, ordered: bool = False, note: str = "", tolerance: float = 1e-9
+    expected: DataFrame | pa.Table,
+    got: pa.Table,
+    *,
+    ordered: bool = False,
+    note: str = "",
+    tolerance: float = 1e-9,
 ) -> None:
     """Fail, showing what differs, unless both hold the same rows under the same names and types."""
     table = expected if isinstance(expected, pa.Table) else expected.toArrow()
     where = f" ({note})" if note else ""
-    assert got.column_names == table.column_names, f"columns{where}: {table.column_names} / {got.column_names}"
+    assert got.column_names == table.column_names, (
+        f"columns{where}: {table.column_names} / {got.column_names}"
+    )
     for name, wanted, found in zip(table.column_names, table.schema.types, got.schema.types, strict=True):
         assert _type(found) == _type(wanted), f"type of {name}{where}: expected {wanted}, got {found}"
     left, right = rows_of(table), rows_of(got)
-    assert len(right) == len(left), f"rows{where}: expected {len(left)}, got {len(right)}\n{left[:20]}\n{right[:20]}"
+    assert len(right) == len(left), (
+        f"rows{where}: expected {len(left)}, got {len(right)}\n{left[:20]}\n{right[:20]}"
+    )
     if not ordered:
         left, right = sorted(left, key=_key), sorted(right, key=_key)
     for i, (one, two) in enumerate(zip(left, right, strict=True)):

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow, write_files
 
 import samovar as sv
 from samovar.errors import SchemaProblem
-from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow, write_files
 
-# --- from a web shop's reporting job ------------------------------------------------------------------------------------
+# --- from a web shop's reporting job ------------------------------------------------------------------------------
 
 
 def trim_strings(df: DataFrame) -> DataFrame:
@@ -55,7 +55,7 @@ def customer_report(orders: DataFrame, customers: DataFrame) -> DataFrame:
     )
 
 
-# --- from a data-cleaning module ----------------------------------------------------------------------------------------
+# --- from a data-cleaning module ----------------------------------------------------------------------------------
 
 
 def clean(df: DataFrame, others: DataFrame) -> DataFrame:
@@ -65,7 +65,9 @@ def clean(df: DataFrame, others: DataFrame) -> DataFrame:
     newest = Window.partitionBy("customer_id").orderBy(F.col("ordered_on").desc(), F.col("id").desc())
     latest = filled.withColumn("rank", F.row_number().over(newest)).where(F.col("rank") == 1).drop("rank")
     flagged = latest.join(
-        others.select(F.col("id").alias("customer_id"), F.lit(True).alias("registered")), "customer_id", "left"
+        others.select(F.col("id").alias("customer_id"), F.lit(True).alias("registered")),
+        "customer_id",
+        "left",
     )
     cols = [c for c in flagged.columns if c not in ("channel", "registered")]
     return flagged.select(
@@ -75,7 +77,7 @@ def clean(df: DataFrame, others: DataFrame) -> DataFrame:
     ).replace("UNKNOWN", "-")
 
 
-# --- from a feature pipeline --------------------------------------------------------------------------------------------
+# --- from a feature pipeline --------------------------------------------------------------------------------------
 
 
 def features(orders: DataFrame, customers: DataFrame) -> DataFrame:
@@ -83,7 +85,9 @@ def features(orders: DataFrame, customers: DataFrame) -> DataFrame:
     a = orders.alias("o")
     tags = a.select(F.col("o.customer_id"), F.explode("o.tags").alias("tag")).distinct()
     tag_counts = tags.groupBy("customer_id").agg(F.count(F.lit(1)).alias("tag_count"))
-    totals = orders.groupBy("customer_id").agg(F.sum("amount").alias("total"), F.max("ordered_on").alias("last"))
+    totals = orders.groupBy("customer_id").agg(
+        F.sum("amount").alias("total"), F.max("ordered_on").alias("last")
+    )
     per_channel = orders.groupBy("customer_id").pivot("channel", ["web", "shop"]).agg(F.sum("amount"))
     wide = (
         customers.join(totals, customers.id == totals.customer_id, how="left")
@@ -121,7 +125,12 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def both(
-    spark: SparkSession, paths: tuple[str, ...], function: Callable[..., Any], tmp_path: Path, *, ordered: bool = False
+    spark: SparkSession,
+    paths: tuple[str, ...],
+    function: Callable[..., Any],
+    tmp_path: Path,
+    *,
+    ordered: bool = False,
 ) -> None:
     expected = function(*(spark.read.parquet(p) for p in paths)).toArrow()
     assert expected.num_rows
@@ -139,7 +148,7 @@ def test_a_function_for_dataframes_runs_unchanged_on_frames(
     both(spark, tables, function, tmp_path, ordered=ordered)
 
 
-# --- columns told apart by where they came from -----------------------------------------------------------------------
+# --- columns told apart by where they came from -------------------------------------------------------------------
 
 
 def chosen_after_a_join(o: Any, c: Any) -> Any:
@@ -159,22 +168,32 @@ def sorted_then_joined(o: Any, c: Any) -> Any:
 
 def added_then_joined(o: Any, c: Any) -> Any:
     more = o.withColumn("double", o["amount"] * 2)
-    return more.join(c, more["customer_id"] == c["id"]).filter(more["double"] > 50).select(more["id"], c["country"])
+    return (
+        more.join(c, more["customer_id"] == c["id"])
+        .filter(more["double"] > 50)
+        .select(more["id"], c["country"])
+    )
 
 
 def aliases_of_one_table(o: Any, c: Any) -> Any:
     return (
-        c.alias("a").join(c.alias("b"), F.col("a.country") == F.col("b.country")).select("a.name", F.col("b.id").alias("i"))
+        c.alias("a")
+        .join(c.alias("b"), F.col("a.country") == F.col("b.country"))
+        .select("a.name", F.col("b.id").alias("i"))
     )
 
 
 def struct_fields(o: Any, c: Any) -> Any:
     nested = c.select("id", F.struct("country", "name").alias("who"))
-    return nested.select(nested["who.name"], nested.who.getField("country").alias("land"), "who.*").drop("name", "x")
+    return nested.select(nested["who.name"], nested.who.getField("country").alias("land"), "who.*").drop(
+        "name", "x"
+    )
 
 
 def all_columns_of_one_side(o: Any, c: Any) -> Any:
-    return o.alias("o").join(c.alias("c"), F.expr("o.customer_id = c.id")).select("c.*", "o.amount").limit(1000)
+    return (
+        o.alias("o").join(c.alias("c"), F.expr("o.customer_id = c.id")).select("c.*", "o.amount").limit(1000)
+    )
 
 
 def sorted_by_qualified_columns(o: Any, c: Any) -> Any:
@@ -206,7 +225,9 @@ def test_columns_of_one_name_behind_a_stored_edge_are_a_clear_error(
 ) -> None:
     flow = sv.Workflow("shop")
     o, c = (flow.read.parquet(p) for p in tables)
-    o.join(c, o["customer_id"] == c["id"]).sort("amount", name="by amount").drop(c["id"], name="less").sink("S")
+    o.join(c, o["customer_id"] == c["id"]).sort("amount", name="by amount").drop(c["id"], name="less").sink(
+        "S"
+    )
     with pytest.raises(SchemaProblem) as caught:
         flow.start(spark=spark, record=tmp_path / "runs")
     assert caught.value.operator == "less"

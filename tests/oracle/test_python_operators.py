@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-
-import samovar as sv
 from tests.oracle.operators import CountedBatches, Echo, Mapped, Order, Ports, RunningByKey, Totals, Twice
 from tests.oracle.support import ALL_AT_ONCE, EPOCH_SIZES, ONE_FILE, rows_of, run_flow, write_files
+
+import samovar as sv
 
 ROWS = 23
 
@@ -86,10 +86,14 @@ def in_order(flow: sv.Workflow, data: dict[str, str], case: str) -> sv.Frame:
         case "limited":
             return a.filter("n > 1").limit(12)
         case "joined":
-            return a.join(b.selectExpr("k", "tag AS other"), on="k").selectExpr("concat(tag, '/', other) AS tag")
+            return a.join(b.selectExpr("k", "tag AS other"), on="k").selectExpr(
+                "concat(tag, '/', other) AS tag"
+            )
         case "limit of a join":
             return (
-                a.join(b.selectExpr("k", "tag AS other"), on="k").selectExpr("concat(tag, '/', other) AS tag").limit(5)
+                a.join(b.selectExpr("k", "tag AS other"), on="k")
+                .selectExpr("concat(tag, '/', other) AS tag")
+                .limit(5)
             )
         case "aggregated":
             return a.groupBy("k").agg("count(*) AS n").selectExpr("string(k) AS tag", "n")
@@ -118,11 +122,16 @@ def expected_order(case: str) -> list[str]:
         case "two sources":
             return [*A, *B]  # in the order in which the workflow reads them
         case "sorted":
-            return [r["tag"] for r in sorted((r for r in a if r["n"] is not None), key=lambda r: (r["n"], r["tag"]))]
+            return [
+                r["tag"]
+                for r in sorted((r for r in a if r["n"] is not None), key=lambda r: (r["n"], r["tag"]))
+            ]
         case "limited":
             return [r["tag"] for r in a if (r["n"] or 0) > 1][:12]
         case "joined" | "limit of a join":
-            pairs = [f"{r['tag']}/{s['tag']}" for r in a for s in b if r["k"] is not None and r["k"] == s["k"]]
+            pairs = [
+                f"{r['tag']}/{s['tag']}" for r in a for s in b if r["k"] is not None and r["k"] == s["k"]
+            ]
             return pairs if case == "joined" else pairs[:5]
         case "aggregated" | "ended and not":
             keys = sorted({r["k"] for r in a}, key=lambda k: (k is not None, k or 0))
@@ -245,7 +254,9 @@ def test_ports_are_read_in_the_order_of_positions_and_each_ends_once(
         assert ends == {f"end {p}": sum(1 for w in wanted if w[1] == p) for p in range(3)}
 
 
-def test_ports_with_keys_of_different_types_meet(spark: SparkSession, tmp_path: Path, data: dict[str, str]) -> None:
+def test_ports_with_keys_of_different_types_meet(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
     def build(flow: sv.Workflow) -> None:
         a = flow.read.parquet(data["a"], name="a").select("tag", "k")
         b = flow.read.parquet(data["b"], name="b").selectExpr("tag", "bigint(k) AS k")
@@ -297,7 +308,11 @@ def test_an_operator_on_the_build_side_of_a_join(
 ) -> None:
     def build(flow: sv.Workflow) -> None:
         a = flow.read.parquet(data["a"], name="a").select("tag", "k")
-        b = flow.read.parquet(data["b"], name="b").apply(Echo(), name="echo").selectExpr("int(n) AS k", "tag AS other")
+        b = (
+            flow.read.parquet(data["b"], name="b")
+            .apply(Echo(), name="echo")
+            .selectExpr("int(n) AS k", "tag AS other")
+        )
         joined = a.join(b, on="k", how=how)
         joined.sink("S")
 
@@ -380,7 +395,9 @@ def test_an_empty_source_still_ends(spark: SparkSession, tmp_path: Path, data: d
         assert rows_of(two) == [("rows", 0)]
 
 
-def test_the_batch_form_sees_every_row_once(spark: SparkSession, tmp_path: Path, data: dict[str, str]) -> None:
+def test_the_batch_form_sees_every_row_once(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
     def build(flow: sv.Workflow) -> None:
         made = flow.read.parquet(data["a"], name="a").apply(CountedBatches(), name="batches")
         made.apply(Order(), name="order").sink("S")
@@ -400,7 +417,11 @@ def test_values_of_all_types_go_in_and_out(spark: SparkSession, tmp_path: Path) 
             ),
             "d": pa.array([decimal.Decimal("1.25"), None, decimal.Decimal("-7.00")], pa.decimal128(10, 2)),
             "t": pa.array(
-                [dt.datetime(2020, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC), None, dt.datetime(1960, 1, 1, tzinfo=dt.UTC)],
+                [
+                    dt.datetime(2020, 1, 1, 1, 2, 3, 4, tzinfo=dt.UTC),
+                    None,
+                    dt.datetime(1960, 1, 1, tzinfo=dt.UTC),
+                ],
                 pa.timestamp("us", tz="UTC"),
             ),
             "day": pa.array([dt.date(2020, 2, 29), None, dt.date(1500, 1, 1)]),
@@ -421,7 +442,9 @@ def test_values_of_all_types_go_in_and_out(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_rows_of_text_files_come_in_the_order_of_lines(form: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_text_files_come_in_the_order_of_lines(
+    form: str, spark: SparkSession, tmp_path: Path
+) -> None:
     folder = tmp_path / form
     folder.mkdir()
     count = 0
@@ -444,15 +467,21 @@ def test_rows_of_text_files_come_in_the_order_of_lines(form: str, spark: SparkSe
         assert tags(result) == [f"r{i}" for i in range(120) if i % 3]
 
 
-def test_first_rows_are_first_in_canonical_order(spark: SparkSession, tmp_path: Path, data: dict[str, str]) -> None:
+def test_first_rows_are_first_in_canonical_order(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
     def build(flow: sv.Workflow) -> None:
         a = flow.read.parquet(data["a"], name="a")
         a.limit(11).select("tag").sink("limit")
         a.filter("n > 2").offset(4).select("tag").sink("offset")
         a.dropDuplicates(["k"]).select("k", "tag").sink("unique")
         a.groupBy("k").agg("first(tag) AS f", "last(tag) AS l", "collect_list(tag) AS all").sink("ends")
-        a.groupBy("k").agg("first(tag) AS f", "collect_list(tag) AS all", "median(n) AS m").drop("m").sink("kept")
-        a.agg("first(tag) AS f", "collect_list(tag) AS all", "percentile(n, 0.5) AS m").drop("m").sink("kept all")
+        a.groupBy("k").agg("first(tag) AS f", "collect_list(tag) AS all", "median(n) AS m").drop("m").sink(
+            "kept"
+        )
+        a.agg("first(tag) AS f", "collect_list(tag) AS all", "percentile(n, 0.5) AS m").drop("m").sink(
+            "kept all"
+        )
         a.sample(0.4, 7).select("tag").sink("sample")
 
     groups: dict[Any, list[str]] = {}
@@ -462,7 +491,9 @@ def test_first_rows_are_first_in_canonical_order(spark: SparkSession, tmp_path: 
     sampled = set()
     for limit, offset, unique, ends, kept, kept_all, sample in results(spark, tmp_path, build, sinks):
         assert sorted(limit["tag"].to_pylist()) == sorted(A[:11])
-        assert sorted(offset["tag"].to_pylist()) == sorted([r["tag"] for r in rows("a") if (r["n"] or 0) > 2][4:])
+        assert sorted(offset["tag"].to_pylist()) == sorted(
+            [r["tag"] for r in rows("a") if (r["n"] or 0) > 2][4:]
+        )
         assert dict(rows_of(unique)) == {k: v[0] for k, v in groups.items()}
         assert {k: (f, last, every) for k, f, last, every in rows_of(ends)} == {
             k: (v[0], v[-1], v) for k, v in groups.items()
@@ -474,7 +505,9 @@ def test_first_rows_are_first_in_canonical_order(spark: SparkSession, tmp_path: 
     assert len(sampled) == 1  # the same rows however the input is cut
 
 
-def test_a_second_epoch_size_is_really_another_cut(spark: SparkSession, tmp_path: Path, data: dict[str, str]) -> None:
+def test_a_second_epoch_size_is_really_another_cut(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
     counts = []
     for size in (ONE_FILE, ALL_AT_ONCE):
         flow = sv.Workflow("python")

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-
-import samovar as sv
 from tests.oracle.generate import random_program
 from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+
+import samovar as sv
 
 COMMON = settings(
     deadline=None,
@@ -38,7 +38,9 @@ def compare(spark: SparkSession, seed: int, *, steps: int) -> None:
             flow = sv.Workflow("random")
             program.on_frames(flow)[-1].sink("S")
             result = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size).result("S")
-            assert_same(expected, result, ordered=program.is_sorted, note=f"seed {seed}, epochs of {size} bytes")
+            assert_same(
+                expected, result, ordered=program.is_sorted, note=f"seed {seed}, epochs of {size} bytes"
+            )
 
 
 @given(seed=st.integers(0, 1 << 32))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
 from benchmarks.data import Data
 from benchmarks.tpch import QUERIES
+from pyspark.sql import SparkSession
 from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
 
 ORDERED = {"q1", "q3", "q4", "q10", "q12"}
@@ -22,7 +21,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES, key=lambda q: int(q[1:])))
-def test_a_query_gives_what_plain_spark_gives(name: str, spark: SparkSession, data: Data, tmp_path: Path) -> None:
+def test_a_query_gives_what_plain_spark_gives(
+    name: str, spark: SparkSession, data: Data, tmp_path: Path
+) -> None:
     query = QUERIES[name]
     expected = query.plain(spark, data).toArrow()
     assert expected.num_rows

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
 from benchmarks.data import Data
 from benchmarks.workflows import WORKFLOWS
+from pyspark.sql import SparkSession
 from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
 
 ORDERED = {"w1", "w2", "w3"}

@@ -11,7 +11,9 @@ from samovar.runtime.pacing import Pacer
 MB = 1 << 20
 
 
-def run(pacer: Pacer, total: int, *, fixed: float, rate: float, watching: bool = False, noise: float = 0.0) -> list[float]:
+def run(
+    pacer: Pacer, total: int, *, fixed: float, rate: float, watching: bool = False, noise: float = 0.0
+) -> list[float]:
     """The epochs of a source of that size, on a machine with that fixed cost and rate: seconds of each."""
     rnd = random.Random(7)
     left, seconds = total, []

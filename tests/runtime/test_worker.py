@@ -69,7 +69,11 @@ def fresh_worker() -> Iterator[None]:
 
 
 def task(
-    folder: Path, *operators: sv.Operator, epoch: int = 0, versions: dict[int, Version] | None = None, **more: Any
+    folder: Path,
+    *operators: sv.Operator,
+    epoch: int = 0,
+    versions: dict[int, Version] | None = None,
+    **more: Any,
 ) -> Task:
     stages = tuple(
         Stage(
@@ -82,11 +86,17 @@ def task(
         )
         for i, op in enumerate(operators)
     )
-    defaults: dict[str, Any] = {"positions": 0, "stateful": True, "errors": str(folder / f"e{epoch}" / "errors")}
+    defaults: dict[str, Any] = {
+        "positions": 0,
+        "stateful": True,
+        "errors": str(folder / f"e{epoch}" / "errors"),
+    }
     return Task(run="r", epoch=epoch, token=f"t{epoch}", stages=stages, **{**defaults, **more})
 
 
-def batch(values: list[int], *, end: bool = False, buckets: list[int] | None = None, positions: bool = False) -> pa.RecordBatch:
+def batch(
+    values: list[int], *, end: bool = False, buckets: list[int] | None = None, positions: bool = False
+) -> pa.RecordBatch:
     count = len(values) + (end and buckets is None)
     columns: dict[str, Any] = {"v": pa.array([*values, *([None] * (count - len(values)))], pa.int64())}
     if buckets is not None:
@@ -100,8 +110,7 @@ def batch(values: list[int], *, end: bool = False, buckets: list[int] | None = N
 
 
 def rows(function: Callable[..., Any], *batches: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    made = [tuple(r.values()) for b in function(iter(batches)) for r in b.to_pylist()]
-    return made
+    return [tuple(r.values()) for b in function(iter(batches)) for r in b.to_pylist()]
 
 
 def versions(folder: Path, *epochs: int) -> dict[int, Version]:
@@ -131,7 +140,7 @@ def test_a_worker_with_an_older_state_catches_up(tmp_path: Path) -> None:
     kept = {k: pickle.loads(pickle.dumps(v.instance)) for k, v in older.items()}
     worker._cache.clear()
     rows(chain_function(task(tmp_path, Sum(), epoch=1, versions=versions(tmp_path, 0))), batch([10]))
-    assert all(getattr(i, "total") == 1 for i in kept.values())  # the state of the first epoch, as another worker has it
+    assert all(i.total == 1 for i in kept.values())  # the state of the first epoch, as another worker has it
     worker._cache.clear()
     last = task(tmp_path, Sum(), epoch=2, versions=versions(tmp_path, 0, 1))
     assert rows(chain_function(last), batch([100])) == [(100, 111)]
@@ -203,7 +212,9 @@ def test_ports_are_structs_in_columns_of_their_own(tmp_path: Path) -> None:
         }
     )
     made = task(tmp_path, Both())
-    stage = Stage(**{**{f: getattr(made.stages[0], f) for f in made.stages[0].__dataclass_fields__}, "ports": 2})
+    stage = Stage(
+        **{**{f: getattr(made.stages[0], f) for f in made.stages[0].__dataclass_fields__}, "ports": 2}
+    )
     made = Task(**{**{f: getattr(made, f) for f in made.__dataclass_fields__}, "stages": (stage,)})
     assert rows(chain_function(made), given) == [(1, 0), (2, 1), (3, 0), (-1, 0), (-1, 1)]
     assert read_header(tmp_path / "e0" / "op0" / "0000.delta").taken == (2, 1)

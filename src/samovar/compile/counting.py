@@ -22,7 +22,9 @@ Counted = tuple[tuple[int, ...], int]
 """Rows an operator took on each port, and rows it gave."""
 
 
-def needs_counter(plan: Plan, name: str, level: int | None, stored: frozenset[str], known: frozenset[str]) -> bool:
+def needs_counter(
+    plan: Plan, name: str, level: int | None, stored: frozenset[str], known: frozenset[str]
+) -> bool:
     """Whether the rows an operator gives must be counted in the plan.
 
     `stored` are operators whose input or output is written in this epoch, `known` those whose output is counted.
@@ -48,7 +50,12 @@ def counted_apart(plan: Plan, name: str) -> bool:
             return False
         for text in op.expressions():
             words = {w.lower() for w in re.findall(r"\w+", text)}
-            if function_names(text) - {"and", "or", "not", "in"} or words & {"like", "rlike", "ilike", "regexp"}:
+            if function_names(text) - {"and", "or", "not", "in"} or words & {
+                "like",
+                "rlike",
+                "ilike",
+                "regexp",
+            }:
                 return False
         op = plan.graph.ops[op.inputs[0]]
     return op.format == "parquet"
@@ -69,37 +76,69 @@ def _told(plan: Plan, name: str, level: int, stored: frozenset[str]) -> bool:
     return False
 
 
-def add_up(plan: Plan, measured: Measured, low: int, high: int) -> dict[str, Counted]:
+def add_up(
+    plan: Plan,
+    measured: Measured,
+    low: int,
+    high: int,
+    *,
+    first: bool = True,
+    before: Mapping[str, int] | None = None,
+) -> dict[str, Counted]:
     """The counters of an epoch over the levels `low` to `high`, handing what was measured up and down the edges.
 
-    What is only computed again on a higher level, or read back from a stash, was counted when it first flowed.
+    What is only computed again on a higher level, or read back from a stash, was counted when it first flowed. `first`:
+    whether it is the level's first epoch, which takes build sides whole; `before`: rows given in earlier epochs.
     """
+    placement = plan.placement
     out = {n: v for (n, port), v in measured.items() if port is None}
     taken = {(n, port): v for (n, port), v in measured.items() if port is not None}
-    working = [n for n in plan.graph.ops if any(plan.placement.works(n, at) for at in range(low, high + 1))]
+    working = {n for n in plan.graph.ops if _works(plan, n, low, high)}
     for name in reversed(list(plan.graph.ops)):  # what consumers took tells what their inputs gave
         for consumer, port in plan.graph.consumers(name):
             if name not in out and (consumer, port) in taken:
                 out[name] = taken[consumer, port]
         if name in working and _hands_on(plan, name) and name in out:
             taken.setdefault((name, 0), out[name])
-    for name in plan.graph.ops:  # what inputs gave tells the rest
-        op = plan.graph.ops[name]
-        if name in working or (name in out and plan.shape(name) == "join"):
+    for name, op in plan.graph.ops.items():  # what inputs gave tells the rest
+        if name in working:
             for port, up in enumerate(op.inputs):
-                if up in out:
+                taken_whole = _is_build(plan, name, port) or not any(
+                    placement.works(name, at) for at in range(low, high + 1)
+                )
+                if taken_whole and not _counts(plan, up, low, high):
+                    taken.setdefault((name, port), (before or {}).get(up, 0) if first else 0)
+                elif up in out:
                     taken.setdefault((name, port), out[up])
         ins = [taken.get((name, port)) for port in range(len(op.inputs))]
-        if name not in out and ins and None not in ins and (_hands_on(plan, name) or plan.shape(name) == "union"):
+        if name in out:
+            continue
+        if ins and None not in ins and (_hands_on(plan, name) or plan.shape(name) == "union"):
             out[name] = sum(i for i in ins if i is not None)
+        elif plan.shape(name) in ("source", "python") or placement.ends(name) or name in placement.stashed:
+            out[name] = 0  # nothing was read of it, or it is not its turn
     made: dict[str, Counted] = {}
     for name, op in plan.graph.ops.items():
         first_time = _counts(plan, name, low, high)
         gave = out.get(name, 0) if first_time else 0
-        took = tuple(taken.get((name, p), 0) if _takes(plan, name, low, high) else 0 for p in range(len(op.inputs)))
+        took = tuple(
+            taken.get((name, p), 0) if _takes(plan, name, low, high) else 0 for p in range(len(op.inputs))
+        )
         if gave or any(took):
             made[name] = (took, gave)
     return made
+
+
+def _works(plan: Plan, name: str, low: int, high: int) -> bool:
+    """Whether an operator processes rows on these levels: slice by slice, or its whole input for a build side."""
+    placement = plan.placement
+    if any(placement.works(name, at) for at in range(low, high + 1)):
+        return True
+    return not placement.streams[name] and any(low <= at <= high for at in placement.whole[name])
+
+
+def _is_build(plan: Plan, name: str, port: int) -> bool:
+    return name in plan.placement.build and port == (0 if plan.placement.build[name] == "left" else 1)
 
 
 def _hands_on(plan: Plan, name: str) -> bool:

@@ -138,7 +138,9 @@ class Frames:
                 b, p = (0, 1) if side == "left" else (1, 0)
                 df = self._join(op, self.whole(op.inputs[p]), self.whole(op.inputs[b]))
             else:
-                df = self._trimmed(name, apply_native(op, [self.whole(up) for up in op.inputs], plan.shape(name)))
+                df = self._trimmed(
+                    name, apply_native(op, [self.whole(up) for up in op.inputs], plan.shape(name))
+                )
             if not self.plan.placement.streams[name]:
                 df = self.inputs.counted(name, None, df)
             self._wholes[name] = self._named(name, df)

@@ -68,7 +68,9 @@ class Placement:
         """Whether the operator processes tuples, slice by slice, on a level."""
         if self.free(name):
             return level in self.streams[name]
-        return self.level[name] == level and (bool(self.streams[name]) or self.ends(name) or self.is_sink(name))
+        return self.level[name] == level and (
+            bool(self.streams[name]) or self.ends(name) or self.is_sink(name)
+        )
 
     def is_sink(self, name: str) -> bool:
         """Whether the operator keeps a result."""
@@ -79,7 +81,8 @@ class Placement:
         return [
             n
             for n, shape in self.shapes.items()
-            if level in self.streams[n] and (shape == "source" or (n in self.stashed and level > self.level[n]))
+            if level in self.streams[n]
+            and (shape == "source" or (n in self.stashed and level > self.level[n]))
         ]
 
     def build_weight(self, level: int, sizes: Mapping[str, int]) -> int:
@@ -87,7 +90,9 @@ class Placement:
         return sum(size for name, size in sizes.items() if level in self.whole.get(name, ()))
 
 
-def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]) -> Placement:
+def place(
+    graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]
+) -> Placement:
     """Place every operator. `sizes` are the sources' bytes; `volatile` operators are never computed twice."""
     weight = _weights(graph, shapes, sizes)
     build: dict[str, Side] = {}
@@ -106,14 +111,18 @@ def place(graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], s
             build[name] = _build_side(op, weight)
             b, p = (inputs[0], inputs[1]) if build[name] == "left" else (inputs[1], inputs[0])
             ended = any(shapes[u.name] in _ENDING for u in graph.upstream(b)) or shapes[b] in _ENDING
-            if wholeable[b] and (shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])):
+            if wholeable[b] and (
+                shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])
+            ):
                 inline.add(name)
             level[name] = ready[name] = max(ready[p], ready[b] if name in inline else ready[b] + 1)
             wholeable[name] = calm and name in inline and wholeable[p]
         else:
             level[name] = max(ready[up] for up in inputs)
             ready[name] = level[name] + (shape in _ENDING)
-            wholeable[name] = (shape in _ENDING) or (calm and shape in _FREE and all(wholeable[u] for u in inputs))
+            wholeable[name] = (shape in _ENDING) or (
+                calm and shape in _FREE and all(wholeable[u] for u in inputs)
+            )
     free = {n for n in graph.ops if shapes[n] in _FREE and wholeable[n]}
     streams: dict[str, set[int]] = {n: set() for n in graph.ops}
     whole: dict[str, set[int]] = {n: set() for n in graph.ops}

@@ -95,7 +95,12 @@ def needs_order(op: Op) -> bool:
 
 
 def make_plan(
-    spark: SparkSession, analysis: Analysis, sizes: Mapping[str, int], *, buckets: int, settings: Mapping[str, Any]
+    spark: SparkSession,
+    analysis: Analysis,
+    sizes: Mapping[str, int],
+    *,
+    buckets: int,
+    settings: Mapping[str, Any],
 ) -> Plan:
     """Place operators, cut aggregates into accumulators, decide positions and fusion. Runs no job."""
     graph = analysis.graph
@@ -121,7 +126,11 @@ def make_plan(
     _check_stored(spark, analysis, placement, shapes)
     chains = _chains(graph, shapes, placement)
     fused = frozenset(n for chain in chains.values() for n in chain[:-1])
-    count = {n: (op.workers or buckets) if op.by else 1 for n, op in graph.ops.items() if isinstance(op, ops.Python)}
+    count = {
+        n: (op.workers or buckets) if op.by else 1
+        for n, op in graph.ops.items()
+        if isinstance(op, ops.Python)
+    }
     return Plan(
         graph,
         analysis.schemas,
@@ -153,7 +162,9 @@ def _check_stored(
         df = None
         with quiet_analysis(), contextlib.suppress(PySparkException):
             df = apply_empty(spark, analysis, name, ins)
-        if df is None or df.columns != analysis.schemas[name].names:  # drop() passes over what it does not find
+        if (
+            df is None or df.columns != analysis.schemas[name].names
+        ):  # drop() passes over what it does not find
             told = ", ".join(op.expressions())
             raise SchemaProblem(
                 f"It tells columns of the same name apart by where they came from ({told[:300]}), which rows that "
@@ -167,7 +178,9 @@ def _check_stored(
 
 def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumulators | None:
     schema = analysis.schemas[op.inputs[0]]
-    if isinstance(op, ops.Distinct | ops.DropDuplicates) and len({n.lower() for n in schema.names}) < len(schema):
+    if isinstance(op, ops.Distinct | ops.DropDuplicates) and len({n.lower() for n in schema.names}) < len(
+        schema
+    ):
         return None
     if isinstance(op, ops.Distinct) or (isinstance(op, ops.DropDuplicates) and op.subset is None):
         return Accumulators((), (), ())

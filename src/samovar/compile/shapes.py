@@ -28,7 +28,18 @@ from samovar.graph.operators.base import Op
 __all__ = ["GENERATORS", "Shape", "function_names", "is_volatile", "shape_of"]
 
 Shape = Literal[
-    "source", "one", "some", "many", "union", "join", "limit", "python", "batches", "accumulate", "keep", "sink"
+    "source",
+    "one",
+    "some",
+    "many",
+    "union",
+    "join",
+    "limit",
+    "python",
+    "batches",
+    "accumulate",
+    "keep",
+    "sink",
 ]
 
 

@@ -72,6 +72,7 @@ _INSTEAD = {
 # what tells a SQL condition from a column's name in join(on=...)
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
+
 class Frame:
     """The output of one operator of a workflow, with PySpark's DataFrame methods to go on from."""
 
@@ -498,7 +499,9 @@ class Frame:
         if join.how in ("semi", "anti"):
             return 0
         found = [
-            i for i, up in enumerate(join.inputs) if name in (c.lower() for c in self._flow.schema_of(up).names)
+            i
+            for i, up in enumerate(join.inputs)
+            if name in (c.lower() for c in self._flow.schema_of(up).names)
         ]
         if len(found) == 2 and join.on is not None and name in (c.lower() for c in join.on):
             return 1 if join.how == "right" else 0

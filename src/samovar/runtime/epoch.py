@@ -164,10 +164,7 @@ class Epoch:
         if source.parses:
             here = bool(self.plan.placement.whole[name]) and min(self.plan.placement.whole[name]) >= self.low
             df = self._without_bad(name, df, source.units, alone and here)
-        if (
-            alone
-            and all(u.rows is not None for u in source.units)
-        ):
+        if alone and all(u.rows is not None for u in source.units):
             self._measured[name, None] = sum(u.rows or 0 for u in source.units)
         return df
 
@@ -247,9 +244,7 @@ class Epoch:
                     tokens.setdefault(state.bucket, [""]).append(epoch.attempt)
         return {b: Version(tuple(files[b]), tuple(tokens[b])) for b in files}
 
-    def shared(
-        self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None
-    ) -> DataFrame:
+    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
         """A frame kept over the epochs of a level; not kept when the level is a single epoch.
 
         Laid out by the columns it is joined by, so that an epoch neither shuffles nor sorts it again.
@@ -274,6 +269,9 @@ class Epoch:
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
         """The frame with a counter of its rows, where nothing else tells their number."""
         if level is None and not self.first:
+            return df
+        if isinstance(self.plan.graph.ops[name], ops.Sort) and self.plan.placement.level[name] < self.low:
+            self._measured[name, None] = self.passed(name)[0]  # a sort gives what it took
             return df
         known = frozenset(n for n, port in self._measured if port is None)
         if (name, None) in self._observations or not needs_counter(
@@ -339,7 +337,8 @@ class Epoch:
                 df.unpersist()
         rejected = self._reject()
         state = self._collect_state()
-        counted = add_up(self.plan, self._measured, self.low, self.high)
+        before = {name: c.given for name, c in self.context.history.totals().items()}
+        counted = add_up(self.plan, self._measured, self.low, self.high, first=self.first, before=before)
         counters = {name: Counters(taken, given) for name, (taken, given) in counted.items()}
         return Outcome(counters, state, rejected, time.perf_counter() - started)
 

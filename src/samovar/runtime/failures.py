@@ -17,11 +17,13 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from samovar.compile.native import apply_native, as_column, hidden
 from samovar.errors import (
@@ -46,6 +48,8 @@ log = logging.getLogger("samovar.failures")
 
 PATIENCE = 20.0
 """Seconds after which the search for a row is given up."""
+FEW = 4096
+"""So many rows are held by the driver in the last steps of the search."""
 _FULL = ("No space left on device", "Disk quota exceeded", "ENOSPC")
 _GONE = (
     "SparkContext was shut down",
@@ -451,19 +455,17 @@ class _Search:
             return replace(found, note="It takes several rows together to fail.")
         held = [self._hold(probe, df, up) for df, up in zip(inputs, op.inputs, strict=True)]
 
-        def failure(parts: Sequence[DataFrame]) -> Exception | None:
+        def failure(parts: Sequence[_Rows]) -> Exception | None:
             self._in_time()
-            return _try(_evaluated(op, parts, self.plan.shape(role.name)))
-
-        def fails(parts: Sequence[DataFrame]) -> bool:
-            return failure(parts) is not None
+            made = _evaluated(op, [p.frame() for p in parts], self.plan.shape(role.name))
+            return _try(made, few=all(p.count <= FEW for p in parts))
 
         if isinstance(op, ops.Aggregate) and "OVERFLOW" in found.said.condition and not found.said.fragments:
             return self._group(found, op, held[0])
         chosen: list[_Rows] = list(held)
 
         def fails_with(i: int, part: _Rows) -> bool:
-            return fails([p.frame() if j != i else part.frame() for j, p in enumerate(chosen)])
+            return failure([p if j != i else part for j, p in enumerate(chosen)]) is not None
 
         for i, rows in enumerate(held):
             one = self._one(rows, partial(fails_with, i))
@@ -478,10 +480,10 @@ class _Search:
             return replace(found, row=chosen[0].row())
         # a side is not to blame when another of its rows fails in the same words
         sides = {}
-        failing = failure([p.frame() for p in chosen])
+        failing = failure(chosen)
         for i, up in enumerate(op.inputs):
             other = held[i].other(chosen[i])
-            second = failure([p.frame() if j != i else other.frame() for j, p in enumerate(chosen)])
+            second = failure([p if j != i else other for j, p in enumerate(chosen)])
             if (
                 other == chosen[i]
                 or second is None
@@ -563,7 +565,7 @@ class _Search:
         self.scratch += 1
         folder = probe.folder / f"search-{self.scratch}"
         physical = plain.toDF(*(f"c{i}" for i in range(len(names))))
-        physical.write.option("maxRecordsPerFile", 8192).option("compression", "lz4").parquet(str(folder))
+        physical.write.option("maxRecordsPerFile", FEW).option("compression", "lz4").parquet(str(folder))
         files = [(p, pq.read_metadata(p).num_rows) for p in sorted(folder.glob("*.parquet"))]
         alias = name if name in self.plan.referenced else None
         return _Rows(self.context, plain, tuple(f for f in files if f[1]), 0, sum(n for _, n in files), alias)
@@ -608,32 +610,53 @@ class _Rows:
         return last if last != one else replace(self, stop=self.start + 1)
 
     def frame(self) -> DataFrame:
-        spark = self.context.spark
-        inside: list[tuple[Path, int, int]] = []
+        """The rows as a frame: a few of them held by the driver, where Spark needs no job to evaluate expressions."""
+        made = self._few() if self.count <= FEW else None
+        if made is None:
+            made = self._read()
+        return made.alias(self.alias) if self.alias else made
+
+    def _inside(self) -> list[tuple[Path, int, int, int]]:
+        """Files that hold some of the rows: first, last and number of rows of each."""
+        inside = []
         at = 0
         for path, rows in self.files:
             low, high = max(self.start - at, 0), min(self.stop - at, rows)
             if low < high:
-                inside.append((path, low, high))
+                inside.append((path, low, high, rows))
             at += rows
-        schema = self.like.schema
+        return inside
+
+    def _few(self) -> DataFrame | None:
+        inside = self._inside()
         if not inside:
-            made = spark.createDataFrame([], schema)
-        else:
-            at_first, at_last = inside[0], inside[-1]
-            read = spark.read.parquet(*(str(p) for p, _, _ in inside))
-            whole = all(low == 0 and high == dict(self.files)[p] for p, low, high in inside)
-            if not whole:
-                name, index = F.col("_metadata.file_name"), F.col("_metadata.row_index")
-                if at_first[1]:
-                    read = read.filter((name != at_first[0].name) | (index >= at_first[1]))
-                if at_last[2] < dict(self.files)[at_last[0]]:
-                    read = read.filter((name != at_last[0].name) | (index < at_last[2]))
-            made = read.toDF(*schema.names)
-        return made.alias(self.alias) if self.alias else made
+            return None
+        try:
+            table = pa.concat_tables(pq.read_table(p).slice(low, high - low) for p, low, high, _ in inside)
+            schema = StructType(
+                [StructField(f"c{i}", f.dataType) for i, f in enumerate(self.like.schema.fields)]
+            )
+            return self.context.spark.createDataFrame(table, schema).toDF(*self.like.columns)
+        except Exception:  # a type that Arrow and Spark see differently: read the files
+            log.debug("rows could not be held by the driver", exc_info=True)
+            return None
+
+    def _read(self) -> DataFrame:
+        spark = self.context.spark
+        inside = self._inside()
+        if not inside:
+            return spark.createDataFrame([], self.like.schema)
+        read = spark.read.parquet(*(str(p) for p, _, _, _ in inside))
+        name, index = F.col("_metadata.file_name"), F.col("_metadata.row_index")
+        for path, low, high, rows in inside:
+            if low:
+                read = read.filter((name != path.name) | (index >= low))
+            if high < rows:
+                read = read.filter((name != path.name) | (index < high))
+        return read.toDF(*self.like.columns)
 
     def row(self) -> dict[str, Any] | None:
-        found = self.frame().limit(1).collect()
+        found = self._read().limit(1).collect()
         return dict(zip(self.like.columns, found[0], strict=True)) if found else None
 
 
@@ -650,9 +673,13 @@ def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
     return apply_native(op, list(parts), shape)
 
 
-def _try(df: DataFrame) -> Exception | None:
+def _try(df: DataFrame, *, few: bool = False) -> Exception | None:
+    """What evaluating a frame raises; `few` rows come to the driver, which is quicker than a job that drops them."""
     try:
-        df.write.format("noop").mode("overwrite").save()
+        if few:
+            df.toDF(*(f"c{i}" for i in range(len(df.columns)))).toArrow()
+        else:
+            df.write.format("noop").mode("overwrite").save()
     except _SPARK as error:
         return error
     return None

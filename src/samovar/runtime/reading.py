@@ -53,8 +53,20 @@ def _as_spark_has_it(table: pa.Table) -> pa.Table:
     schema = to_arrow_schema(StructType.fromJson(json.loads(written)), timezone="UTC")
     if schema.names != table.schema.names:
         return table
-    arrays = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
-    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in schema]))
+    relaxed = pa.schema([pa.field(f.name, _nullable(f.type)) for f in schema])
+    arrays = [column.cast(field.type) for column, field in zip(table.columns, relaxed, strict=True)]
+    return pa.table(arrays, schema=relaxed)
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with nulls allowed in all of its parts: whether they occur may differ from epoch to epoch."""
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _nullable(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _nullable(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in kind])
+    return kind
 
 
 def status_of(recording: Recording) -> Status:

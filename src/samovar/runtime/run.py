@@ -76,7 +76,9 @@ def start(
     terminal is attached). `workers` is the number of key partitions of operators with `by=`.
     Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
     """
-    check_options(tau=tau, on_error=on_error, epoch_bytes=epoch_bytes, workers=workers, record=record, run_id=run_id)
+    check_options(
+        tau=tau, on_error=on_error, epoch_bytes=epoch_bytes, workers=workers, record=record, run_id=run_id
+    )
     graph = _live(flow.graph())
     check_targets(graph)
     run = run_id or new_run_id(flow.name)
@@ -373,7 +375,9 @@ class Past:
                 check_unchanged(source)
             if flow is not None:
                 graph = _live(flow.graph())
-                pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
+                pickled = {
+                    n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])
+                }
             else:
                 graph, pickled = read_code(recording, read_graph(recording))
             session = spark if spark is not None else spark_session(master=master, conf=conf)
@@ -433,7 +437,9 @@ def _analysed(graph: Graph) -> Analysis:
 def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
     plan = context.plan
     whole = plan.placement.build_weight(level, {n: s.size for n, s in context.sources.items()})
-    python = any(plan.shape(n) in ("python", "batches") and plan.placement.works(n, level) for n in plan.graph.ops)
+    python = any(
+        plan.shape(n) in ("python", "batches") and plan.placement.works(n, level) for n in plan.graph.ops
+    )
     return Pacer.for_level(whole, python=python, fixed_bytes=epoch_bytes)
 
 

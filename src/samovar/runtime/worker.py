@@ -319,7 +319,9 @@ class _Chain:
                 values[i] = pa.scalar(values[i], kind).as_py(maps_as_pydicts="strict")
             except Exception:
                 field = self.task.stages[stage].schema[i]
-                raise UserError(misfit(self.task.stages[stage].name, self.path[stage], values[i], field)) from None
+                raise UserError(
+                    misfit(self.task.stages[stage].name, self.path[stage], values[i], field)
+                ) from None
         return tuple(values)
 
     def _no_rows(self, stage: int, out: Any, error: BaseException) -> None:
