@@ -17,7 +17,7 @@ import copy
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 if TYPE_CHECKING:
     from samovar.graph.operator import Operator
@@ -229,7 +229,7 @@ class StateList(list[T]):
         return (list, (list(list.__iter__(self)),))
 
 
-class State(Generic[T]):
+class State:
     """A declared state of a Python operator: a class attribute that gives each instance its own value."""
 
     name: str
@@ -257,11 +257,11 @@ class State(Generic[T]):
         return value
 
 
-class ValueState(State[T]):
+class ValueState(State):
     """A single value: `n = sv.ValueState(0)`, then `self.n += 1`."""
 
 
-class MapState(State[T]):
+class MapState(State):
     """A dict of which only changed keys are stored per epoch: `highest = sv.MapState()`."""
 
     def wrap(self, value: Any) -> StateMap[Any, Any]:
@@ -270,16 +270,16 @@ class MapState(State[T]):
         return made
 
 
-class ListState(State[T]):
+class ListState(State):
     """A list of which only appended items are stored per epoch: `seen = sv.ListState()`."""
 
     def wrap(self, value: Any) -> StateList[Any]:
         return StateList(value or ())
 
 
-def declared(cls: type) -> dict[str, State[Any]]:
+def declared(cls: type) -> dict[str, State]:
     """The declared states of an operator class, by name, base classes first."""
-    found: dict[str, State[Any]] = {}
+    found: dict[str, State] = {}
     for base in reversed(cls.__mro__):
         found.update({n: v for n, v in vars(base).items() if isinstance(v, State)})
     return found

@@ -144,7 +144,7 @@ class Recording:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, write: bool = False) -> Recording:
         """An existing recording; `write=True` locks it, and clears away what unfinished epochs left."""
-        folder = Path(path)
+        folder = Path(path).absolute()  # Spark resolves relative paths against a folder of its own
         if not (folder / LOG).is_file():
             hint = None
             if folder.is_dir() and any((p / LOG).is_file() for p in folder.iterdir() if p.is_dir()):
