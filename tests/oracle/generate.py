@@ -446,16 +446,15 @@ def _pivot(rnd: random.Random, program: Program) -> None:
     at = _pick(rnd, program)
     df = program.plain[at]
     strings, numbers = _columns(df, "string"), _columns(df, "int", "bigint")
-    keys = [c for c in _columns(df, "boolean", "date") if c not in strings]
+    values = ["a", "b"]  # they become columns, and must not be called as the key is
+    keys = [c for c in _columns(df, "boolean", "date") if c.lower() not in values]
     if not (strings and numbers and keys) or not strings[0].isidentifier():
         return
     program.add(
-        f"{{}}.groupBy({keys[0]!r}).pivot({strings[0]!r}, ['a', 'b']).agg(count)",
+        f"{{}}.groupBy({keys[0]!r}).pivot({strings[0]!r}, {values}).agg(count)",
         [at],
         lambda f: (
-            f.groupBy(_quoted(keys[0]))
-            .pivot(strings[0], ["a", "b"])
-            .agg(F.expr(f"count({_quoted(numbers[0])})"))
+            f.groupBy(_quoted(keys[0])).pivot(strings[0], values).agg(F.expr(f"count({_quoted(numbers[0])})"))
         ),
     )
 

@@ -670,6 +670,10 @@ def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
             return df.select(*(as_column(v).alias(f"v{i}") for i, v in enumerate(op.columns.values())))
         case ops.Python():
             return df.select(*(as_column(k) for k in op.by))
+        case ops.Sort() if not any("." in key for key in op.keys):
+            return apply_native(
+                op, [df.union(df)], shape
+            )  # Spark does not sort, nor evaluate the keys of, one row
     return apply_native(op, list(parts), shape)
 
 
