@@ -40,7 +40,7 @@ class Pacer:
         """
         floor = cls.floor + build_bytes / BUILD_RATE
         if python:
-            return cls(first_bytes=24 << 20, floor=floor, fixed_bytes=fixed_bytes)
+            return cls(first_bytes=64 << 20, floor=floor, fixed_bytes=fixed_bytes)
         first = max(
             cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
         )
