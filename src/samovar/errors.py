@@ -78,14 +78,14 @@ class SamovarError(Exception):
         self.hint = hint
         self.operator = operator
 
+    @property
+    def text(self) -> str:
+        """The message, with the operator in front where the message does not name it; without the hint."""
+        named = not self.operator or f"'{self.operator}'" in self.message
+        return self.message if named else f"Operator '{self.operator}': {self.message}"
+
     def __str__(self) -> str:
-        where = (
-            f"Operator '{self.operator}': "
-            if self.operator and f"'{self.operator}'" not in self.message
-            else ""
-        )
-        hint = f"\nHint: {self.hint}" if self.hint else ""
-        return f"{where}{self.message}{hint}"
+        return f"{self.text}\nHint: {self.hint}" if self.hint else self.text
 
 
 class EnvironmentProblem(SamovarError):

@@ -107,7 +107,7 @@ def main(arguments: list[str] | None = None) -> None:
     except SamovarError as error:
         if _debugging():
             raise
-        _report(type(error).__name__, _message(error), error.hint)
+        _report(type(error).__name__, error.text, error.hint)
         sys.exit(1)
     except Exception as error:
         if _debugging():
@@ -122,12 +122,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _debugging() -> bool:
     return os.environ.get("SAMOVAR_DEBUG", "") not in ("", "0")
-
-
-def _message(error: SamovarError) -> str:
-    operator = getattr(error, "operator", None)
-    where = f"Operator '{operator}': " if operator and operator not in error.message else ""
-    return where + error.message
 
 
 def _report(title: str, message: str, hint: str | None) -> None:

@@ -171,10 +171,10 @@ class Frames:
         elif plan.shape(name) == "accumulate":
             cut = plan.accumulators[name]
             if here:
-                df = final_frame(merge_frame(self.partial(name), cut), cut)
+                partials = self.partial(name)
             else:
                 partials = self.inputs.parts("deltas", name, self.partial_schema(name)).drop(ROWS)
-                df = final_frame(merge_frame(partials, cut), cut)
+            df = final_frame(merge_frame(partials, cut), cut)
         else:
             kept = [
                 self._named(up, self.inputs.parts("deltas", f"{name}.{port}", self.kept_schema(name, port)))

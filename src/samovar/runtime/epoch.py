@@ -182,11 +182,7 @@ class Epoch:
         return stored.toDF(*schema.names)
 
     def _stash_epochs(self, name: str) -> list[EpochCommitted]:
-        return [
-            e
-            for e in self.context.history.epochs
-            if e.level <= self.plan.placement.level[name] < e.level + e.levels
-        ]
+        return self.context.history.epochs_on(self.plan.placement.level[name])
 
     def passed(self, name: str) -> tuple[int, int]:
         """How many rows an operator has taken and given in committed epochs."""
