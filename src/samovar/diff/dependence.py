@@ -1,0 +1,273 @@
+"""Which pairs of events must keep their order? Dependences, as data.
+
+A dependence is a union of clauses. Structured clauses name columns and are compiled to an index; a function of two
+events is a clause, too, and is asked for every pair that needs it. A dependence has to be symmetric, and must not tell
+apart events that the equality does not (`samovar.diff.checks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from samovar.diff.events import canonical, cells
+from samovar.diff.problems import DependenceProblem, shown
+
+__all__ = [
+    "Clause",
+    "Dependence",
+    "Function",
+    "Key",
+    "Predicate",
+    "Punctuating",
+    "Synchronising",
+    "as_dependence",
+    "before",
+    "independent",
+    "keyed",
+    "ordered",
+    "punctuated",
+    "synchronised",
+]
+
+By = str | Mapping[str, Any] | Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A property of one event: a true column, columns with given values, or a function of the event."""
+
+    columns: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    """Column and the values it may have."""
+    function: Callable[[Any], Any] | None = None
+
+    def test(self, event: Any) -> bool:
+        """Whether the event has the property; null counts as no."""
+        if self.function is None:
+            values = cells(event, tuple(c for c, _ in self.columns), "used by the dependence")
+            return all(v in allowed for v, (_, allowed) in zip(values, self.columns, strict=True))
+        try:
+            return bool(self.function(event))
+        except Exception as error:
+            raise DependenceProblem(
+                f"The predicate of the dependence raised {type(error).__name__}: {error}", events=(event,)
+            ) from error
+
+    def describe(self) -> str:
+        """A few words for a person."""
+        if self.function is not None:
+            return "a function"
+        return " and ".join(
+            c if values == (True,) else f"{c} = {' or '.join(map(repr, values))}"
+            for c, values in self.columns
+        )
+
+
+@dataclass(frozen=True)
+class Key:
+    """Events with the same values in these columns depend on each other; without columns, all do."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Synchronising:
+    """An event that fulfils `by` depends on every event that has the same values in the columns `within`."""
+
+    by: Predicate
+    within: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Punctuating:
+    """A punctuation (an event that fulfils `by`) depends on the events with an earlier time."""
+
+    time: str
+    by: Predicate
+
+
+@dataclass(frozen=True)
+class Function:
+    """Two events depend on each other if the function says so."""
+
+    function: Callable[[Any, Any], Any]
+
+    def ask(self, a: Any, b: Any) -> bool:
+        """Call it; an error shows the pair."""
+        try:
+            return bool(self.function(a, b))
+        except Exception as error:
+            raise DependenceProblem(
+                f"The dependence raised {type(error).__name__}: {error}", events=(a, b)
+            ) from error
+
+
+Clause = Key | Synchronising | Punctuating | Function
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """A union of clauses; none means that no order matters. `a | b` is the union of two."""
+
+    clauses: tuple[Clause, ...] = ()
+
+    def __or__(self, other: Any) -> Dependence:
+        return Dependence(_simplest((*self.clauses, *as_dependence(other).clauses)))
+
+    def __ror__(self, other: Any) -> Dependence:
+        return as_dependence(other) | self
+
+    @property
+    def structured(self) -> bool:
+        """Whether every clause has an index."""
+        return not any(isinstance(c, Function) for c in self.clauses)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it looks at, as far as it names them."""
+        names: dict[str, None] = {}
+        for clause in self.clauses:
+            if isinstance(clause, Key):
+                names.update(dict.fromkeys(clause.columns))
+            elif isinstance(clause, Synchronising):
+                names.update(dict.fromkeys(clause.within))
+                names.update(dict.fromkeys(c for c, _ in clause.by.columns))
+            elif isinstance(clause, Punctuating):
+                names.update(dict.fromkeys((clause.time, *(c for c, _ in clause.by.columns))))
+        return tuple(names)
+
+    def depends(self, a: Any, b: Any) -> bool:
+        """The definition, for one pair. Indexes must agree with it."""
+        return any(_holds(clause, a, b) for clause in self.clauses)
+
+    def describe(self) -> str:
+        """A few words for a person."""
+        return "; ".join(map(_words, self.clauses)) or "independent"
+
+
+def as_dependence(value: Any) -> Dependence:
+    """What `depends=` may be: a dependence, or a symmetric function of two events."""
+    if isinstance(value, Dependence):
+        return value
+    if any(value is maker for maker in (keyed, synchronised, punctuated)):
+        raise DependenceProblem(f"Expected a dependence, got the function {value.__name__}.", hint="Call it.")
+    if callable(value):
+        return Dependence((Function(value),))
+    hint = f"Write keyed({value!r})." if isinstance(value, str) else "For example ordered, or keyed('taxi')."
+    raise DependenceProblem(
+        f"Expected a dependence or a function of two events, got {shown(value)}.", hint=hint
+    )
+
+
+independent = Dependence()
+"""No order matters: two streams are equivalent if they hold the same events as often."""
+
+ordered = Dependence((Key(()),))
+"""Every order matters."""
+
+
+def keyed(*columns: str) -> Dependence:
+    """In order for each key, free across keys. Null is a key like any other."""
+    return Dependence((Key(_names(columns, "keyed('taxi')")),))
+
+
+def synchronised(
+    base: Any = independent, *, by: By, within: str | tuple[str, ...] | list[str] = ()
+) -> Dependence:
+    """`base`, and besides an event that fulfils `by` depends on all (of the same `within`), such as an end of day.
+
+    `by` is a column that is true, a mapping from column to value (or list of values), or a function of an event; the
+    first two need no Python for each row.
+    """
+    names = (within,) if isinstance(within, str) else tuple(within)
+    return as_dependence(base) | Dependence(
+        (Synchronising(_predicate(by), names and _names(names, "within='city'")),)
+    )
+
+
+def punctuated(*, time: str, by: By) -> Dependence:
+    """A punctuation depends on the events with an earlier time, and on no other: a watermark. `by`: see `synchronised`.
+
+    Fastest where punctuations come in the order of their times. An event or punctuation without a time depends on none.
+    """
+    return Dependence((Punctuating(_names((time,), "time='ts'")[0], _predicate(by)),))
+
+
+def before(a: Any, b: Any) -> bool:
+    """Whether a time is before another; false if one is missing."""
+    if a is None or b is None:
+        return False
+    try:
+        return bool(a < b)
+    except TypeError as error:
+        raise DependenceProblem(
+            f"Expected times that compare, got {a!r} and {b!r}.", hint="Give the time column one type."
+        ) from error
+
+
+def _holds(clause: Clause, a: Any, b: Any) -> bool:
+    if isinstance(clause, Function):
+        return clause.ask(a, b)
+    if isinstance(clause, Key):
+        return _same(clause.columns, a, b)
+    if isinstance(clause, Synchronising):
+        return (clause.by.test(a) or clause.by.test(b)) and _same(clause.within, a, b)
+    time_a, time_b = (cells(e, (clause.time,), "the time of the dependence")[0] for e in (a, b))
+    return (clause.by.test(a) and before(time_b, time_a)) or (clause.by.test(b) and before(time_a, time_b))
+
+
+def _same(columns: tuple[str, ...], a: Any, b: Any) -> bool:
+    purpose = "used by the dependence"
+    return not columns or cells(a, columns, purpose) == cells(b, columns, purpose)
+
+
+def _simplest(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
+    """Without clauses that another one contains: a key of more columns, or anything beside `ordered`."""
+    distinct = list(dict.fromkeys(clauses))
+    keys = [set(c.columns) for c in distinct if isinstance(c, Key)]
+    if set() in keys:
+        return (Key(()),)
+    return tuple(c for c in distinct if not (isinstance(c, Key) and any(k < set(c.columns) for k in keys)))
+
+
+def _names(columns: tuple[Any, ...], example: str) -> tuple[str, ...]:
+    for name in columns:
+        if not isinstance(name, str) or not name:
+            raise DependenceProblem(
+                f"Expected the name of a column, got {name!r}.", hint=f"For example {example}."
+            )
+    if not columns or len(set(columns)) < len(columns):
+        raise DependenceProblem(
+            f"Expected at least one column and none twice, got {list(columns)}.",
+            hint=f"For example {example}.",
+        )
+    return tuple(columns)
+
+
+def _predicate(by: Any) -> Predicate:
+    if isinstance(by, Predicate):
+        return by
+    if isinstance(by, str):
+        return Predicate(columns=((_names((by,), "by='end_of_day'")[0], (True,)),))
+    if isinstance(by, Mapping):
+        names = _names(tuple(by), "by={'kind': 'end of day'}")
+        allowed = (tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in by.values())
+        return Predicate(columns=tuple(zip(names, (tuple(map(canonical, a)) for a in allowed), strict=True)))
+    if callable(by):
+        return Predicate(function=by)
+    raise DependenceProblem(
+        f"Expected a predicate, got {shown(by)}.",
+        hint="A column, a mapping such as {'kind': 'end of day'}, or a function of an event.",
+    )
+
+
+def _words(clause: Clause) -> str:
+    if isinstance(clause, Function):
+        return "dependent by a function"
+    if isinstance(clause, Key):
+        return f"in order for each {', '.join(clause.columns)}" if clause.columns else "ordered"
+    if isinstance(clause, Synchronising):
+        within = f" within {', '.join(clause.within)}" if clause.within else ""
+        return f"synchronised by {clause.by.describe()}{within}"
+    return f"punctuated by {clause.by.describe()} at {clause.time}"

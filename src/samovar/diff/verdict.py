@@ -1,0 +1,72 @@
+"""What a comparison found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from samovar.diff.events import Side, check_side, rows_of
+from samovar.diff.report import explain
+
+__all__ = ["Rest", "Verdict"]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The unmatched events of a side with their positions; rows of a table become mappings when they are looked at."""
+
+    positions: list[int]
+    held: list[Any] | pa.Table
+
+    @cached_property
+    def events(self) -> list[Any]:
+        """The events in order."""
+        return self.held if isinstance(self.held, list) else rows_of(self.held)
+
+
+_EMPTY = Rest([], [])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether two streams are equivalent; if not, where they part.
+
+    `side` and `position` (counted from 0 on that side) name the event at which it became certain, `event` is that
+    event, and `against` the event of the other side that it was compared with: one that depends on it and should have
+    been matched before. Where the streams only differ in what is left at their end, `event` is the first event left over, and
+    `against` is None.
+    """
+
+    equivalent: bool
+    side: Side | None = None
+    position: int | None = None
+    event: Any = None
+    against: Any = None
+    against_position: int | None = None
+    depends: str = ""
+    rest: Mapping[Side, Rest] = field(default_factory=dict, repr=False)
+
+    def unmatched(self, side: Side) -> list[Any]:
+        """The events of a side without a partner when the verdict was reached, the one that decided it among them."""
+        return self.rest.get(check_side(side), _EMPTY).events
+
+    def explain(self, *, rows: int = 10) -> str:
+        """The verdict for a person: where, which events, differing cells marked; at most so many rows of the rest."""
+        return explain(
+            equivalent=self.equivalent,
+            depends=self.depends,
+            side=self.side,
+            position=self.position,
+            event=self.event,
+            against=self.against,
+            against_position=self.against_position,
+            rest={side: list(zip(r.positions, r.events, strict=True)) for side, r in self.rest.items()},
+            limit=rows,
+        )
+
+    def __bool__(self) -> bool:
+        return self.equivalent
