@@ -58,7 +58,7 @@ def canonical(value: Any) -> Any:
     if kind is float:
         return _NAN if value != value else value
     if isinstance(value, Mapping):
-        return frozenset((k, canonical(v)) for k, v in value.items())
+        return frozenset([(k, v if type(v) in _PLAIN else canonical(v)) for k, v in value.items()])
     if isinstance(value, (list, tuple)):
         return tuple([canonical(v) for v in value])
     if isinstance(value, (set, frozenset)):

@@ -2,13 +2,15 @@
 
 An index answers one question: which is the first unmatched event of a side that depends on a given event, among those
 before a given position? Keys and synchronisation answer at once, however many events wait; a punctuation looks at
-the waiting events, any other event at the waiting punctuations; a function is asked about one waiting event after the other.
+the waiting events, any other event at the waiting punctuations; a function is asked about one waiting event after
+another.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from itertools import compress, repeat
 from typing import Any, Protocol
 
 from samovar.diff.dependence import Clause, Function, Key, Punctuating, Synchronising, before
@@ -17,7 +19,7 @@ from samovar.diff.problems import DependenceProblem
 
 __all__ = ["Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
 
-Waiting = Mapping[Side, "OrderedDict[int, Any]"]
+Waiting = Mapping[Side, dict[int, Any]]
 """The unmatched events of each side by position, in order."""
 
 _PURPOSE = "used by the dependence"
@@ -166,19 +168,33 @@ class _FunctionIndex:
         return None
 
     def first(self, side: Side, mark: Any, event: Any, limit: int | None) -> int | None:
-        function = self._function
-        waiting = None
+        function, waiting = self._function, self._waiting[side]
+        if limit is not None and next(iter(waiting)) == limit:
+            return None
         try:
-            for position, waiting in self._waiting[side].items():
-                if position == limit:
-                    return None
-                if function(event, waiting):
+            if limit is None or function(event, waiting[limit]):
+                # the loop runs in C; it ends at `limit` at the latest, whose event depends on this one
+                found = next(compress(waiting, map(function, repeat(event), waiting.values())), None)
+                return found if limit is None or (found is not None and found < limit) else None
+            for position, other in waiting.items():
+                if position >= limit:
+                    break
+                if function(event, other):
                     return position
         except Exception as error:
-            raise DependenceProblem(
-                f"The dependence raised {type(error).__name__}: {error}", events=(event, waiting)
-            ) from error
+            raise self._raised(error, event, waiting) from error
         return None
+
+    def _raised(self, error: Exception, event: Any, waiting: Mapping[int, Any]) -> DependenceProblem:
+        """Find the pair on which the function raises."""
+        for other in waiting.values():
+            try:
+                self._function(event, other)
+            except Exception as again:
+                error = again
+                break
+        message = f"The dependence raised {type(error).__name__}: {error}"
+        return DependenceProblem(message, events=(event, other))
 
     def add(self, side: Side, position: int, mark: Any) -> None:
         """Nothing to note: the matcher keeps the waiting events."""

@@ -80,11 +80,8 @@ class Pending:
         self._chunks: list[_Chunk] = []
         self._spill = spill
         self._first = 0
-
-    @property
-    def memory(self) -> int:
+        self.memory = 0
         """Bytes of rows held in memory."""
-        return sum(c.bytes for c in self._chunks if not c.spilled)
 
     def append(self, arrays: Sequence[Array], positions: Ids, batch: pa.RecordBatch) -> int:
         """Add rows; the id of the first."""
@@ -97,6 +94,7 @@ class Pending:
         self.length += count
         self.alive_count += count
         self._chunks.append(_Chunk(first, batch))
+        self.memory += self._chunks[-1].bytes
         if self.memory > self._spill.bound:
             self._spill_chunks()
         return first
@@ -166,6 +164,7 @@ class Pending:
                 chunks[-1].spilled = spilled
                 first += batch.num_rows
         self._chunks = _joined(chunks)
+        self.memory = sum(c.bytes for c in self._chunks if not c.spilled)
         self.arrays = [a[kept] for a in self.arrays]
         self.positions = self.positions[kept]
         self.alive = np.ones(len(kept), np.bool_)
@@ -178,6 +177,7 @@ class Pending:
         self.length = 0
         self._first = 0
         self._chunks = []
+        self.memory = 0
 
     def _live(self, chunk: _Chunk) -> pa.RecordBatch:
         flags = self.alive[chunk.first : chunk.first + chunk.batch.num_rows]
@@ -205,6 +205,7 @@ class Pending:
             for chunk, batch in zip(chunks, self._spill.write([c.batch for c in chunks]), strict=True):
                 chunk.batch = batch
                 chunk.spilled = True
+        self.memory = 0
 
 
 def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -43,13 +43,14 @@ class Stepwise:
     """For an equality in the strict sense. Not for use by several threads."""
 
     def __init__(self, depends: Dependence, equal: Equality, samples: Samples) -> None:
-        self.waiting: Mapping[Side, OrderedDict[int, Any]] = {side: OrderedDict() for side in SIDES}
+        self.waiting: dict[Side, dict[int, Any]] = {side: {} for side in SIDES}
         self._depends = depends
         self._equal = equal
         self._samples = samples if samples.active else None
         self._indexes: tuple[Index, ...] = tuple(index_of(c, self.waiting) for c in depends.clauses)
         self._marks: Mapping[Side, dict[int, tuple[Any, ...]]] = {side: {} for side in SIDES}
         self._keys: Mapping[Side, dict[Any, deque[int]]] = {side: {} for side in SIDES}
+        self._removed = dict.fromkeys(SIDES, 0)
 
     def push(self, side: Side, position: int, event: Any) -> Difference | None:
         """Take an event in. After a difference the matcher is done."""
@@ -104,6 +105,12 @@ class Stepwise:
         known = self._marks[side].pop(position)
         if known != marks:
             raise not_compatible(event, partner)
+        self._removed[side] += 1
+        if self._removed[side] > 2 * len(self.waiting[side]) + 64:
+            self.waiting[side] = dict(
+                self.waiting[side]
+            )  # a dict is walked over the places of removed entries, too
+            self._removed[side] = 0
         if self._equal.has_key:
             keys = self._keys[side]
             queue = keys[key]
@@ -126,7 +133,7 @@ class Relational:
     """For a tolerance or `accepts`: relations that are no equality."""
 
     def __init__(self, depends: Dependence, equal: Equality, samples: Samples) -> None:
-        self.waiting: Mapping[Side, OrderedDict[int, Any]] = {side: OrderedDict() for side in SIDES}
+        self.waiting: dict[Side, dict[int, Any]] = {side: {} for side in SIDES}
         self._equal = equal
         self._samples = samples if samples.active else None
         self._indexes: tuple[Index, ...] = tuple(index_of(c, self.waiting) for c in depends.clauses)

@@ -37,8 +37,8 @@ class Verdict:
 
     `side` and `position` (counted from 0 on that side) name the event at which it became certain, `event` is that
     event, and `against` the event of the other side that it was compared with: one that depends on it and should have
-    been matched before. Where the streams only differ in what is left at their end, `event` is the first event left over, and
-    `against` is None.
+    been matched before. Where the streams only differ in what is left at their end, `event` is the first event
+    left over, and `against` is None.
     """
 
     equivalent: bool
