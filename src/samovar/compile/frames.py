@@ -337,6 +337,8 @@ class Frames:
         workers = plan.partitions(chain[0])
         df = df.repartition(workers, BUCKET) if head.by else df.repartition(workers)
         df = df.sortWithinPartitions(*first, *order) if first or order else df
+        if order and not plan.width[tail]:
+            df = df.drop(*order)  # they have done their work: a worker gets what it uses
         return df.mapInArrow(function, out)
 
     def _ports(self, head: ops.Python, ins: Sequence[DataFrame]) -> DataFrame:

@@ -10,6 +10,7 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ class Epoch:
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
         self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
-        self._apart: dict[str, DataFrame] = {}
+        self._apart: dict[str, Future[int]] = {}
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="samovar-count")
         self._reused: list[DataFrame] = []
         self._stored = self._what_is_stored()
 
@@ -275,7 +277,8 @@ class Epoch:
         ):
             return df
         if counted_apart(self.plan, name):
-            self._apart[name] = df
+            if name not in self._apart:
+                self._apart[name] = self._pool.submit(self._count_apart, name, df)
             return df
         return self._observe((name, None), df, F.count(F.lit(1)))
 
@@ -284,11 +287,21 @@ class Epoch:
         self._observations[key] = (observation, df, rows)
         return df.observe(observation, rows.alias("rows"))
 
+    def _count_apart(self, name: str, df: DataFrame) -> int:
+        """Count beside the epoch's own job, on a thread of its own: its tag and group are the thread's."""
+        self.spark.addTag(self.context.tag)
+        self.context.group(self.attempt)
+        self.context.describe(f"epoch {self.number}, counting {name}")
+        try:
+            return df.count()
+        finally:
+            self.context.group(None)
+            self.spark.removeTag(self.context.tag)
+
     def _measure(self) -> None:
         """Read the counters; where Spark has optimised one away with its part of the plan, count that part apart."""
-        for name, df in self._apart.items():
-            self.context.describe(f"epoch {self.number}, counting {name}")
-            self._measured[name, None] = df.count()
+        for name, rows_of in self._apart.items():
+            self._measured[name, None] = rows_of.result()
         for key, (observation, df, rows) in self._observations.items():
             found = _observed(observation, "rows")
             if found is None:
@@ -329,6 +342,7 @@ class Epoch:
         finally:
             self.context.group(None)
             self.spark.removeTag(self.context.tag)
+            self._pool.shutdown(cancel_futures=True)
             for df in self._reused:
                 df.unpersist()
         rejected = self._reject()

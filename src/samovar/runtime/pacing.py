@@ -21,6 +21,7 @@ class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
     first_bytes: int = 200 << 20
+    first_watched: int = 64 << 20
     share: float = 0.03
     watched: float = 1.0
     floor: float = 0.2
@@ -36,11 +37,11 @@ class Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
 
         An epoch that joins with a large build side spends time on it whatever its own size, so epochs start longer;
-        Python operators are slow for their bytes, so epochs start shorter.
+        Python operators are slow for their bytes, so a person who watches them gets a shorter first epoch.
         """
         floor = cls.floor + build_bytes / BUILD_RATE
         if python:
-            return cls(first_bytes=64 << 20, floor=floor, fixed_bytes=fixed_bytes)
+            return cls(first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes)
         first = max(
             cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
         )
@@ -59,7 +60,8 @@ class Pacer:
         if self.fixed_bytes is not None:
             return min(self.fixed_bytes, remaining)
         if not self.seen:
-            chosen = float(max(self.first_bytes, 3 * self.ahead)) / (3 if watching else 1)
+            start = self.first_watched if watching else self.first_bytes
+            chosen = float(max(start, self.ahead if watching else 3 * self.ahead))
         else:
             overhead, rate = self.estimate()
             aim = self.watched if watching else min(max(overhead / self.share, self.watched), self.longest)

