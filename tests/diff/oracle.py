@@ -94,7 +94,7 @@ def matching_exists(
     depends: Callable[[Letter, Letter], bool],
     equal: Callable[[Letter, Letter], bool],
 ) -> bool:
-    """The other form of the definition: a bijection that matches equal letters and keeps the logical order both ways."""
+    """The other form of the definition: a bijection of equal letters that keeps the logical order both ways."""
     if len(left) != len(right):
         return False
     orders = logical_order(left, depends), logical_order(right, depends)

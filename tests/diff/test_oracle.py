@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.diff.oracle import Stream, Traces, hopeful_by_matching, interleavings, matching_exists
 
 from samovar.diff import Dependence, Matcher, equality, independent, keyed, ordered, punctuated, synchronised
-from tests.diff.oracle import Stream, Traces, hopeful_by_matching, interleavings, matching_exists
 
 Relation = Callable[[Any, Any], bool]
 ABC = ("a", "b", "c")
