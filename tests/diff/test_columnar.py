@@ -1,0 +1,238 @@
+"""Batches give the verdict that events give, at the same event, however the streams are cut."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.diff.support import SCHEMA, cut, outcome, reordered, stream, table
+
+from samovar.diff import Matcher, equality, independent, keyed, ordered, punctuated, synchronised
+
+DEPENDENCES = {
+    "independent": independent,
+    "ordered": ordered,
+    "keyed": keyed("key"),
+    "two keys": keyed("key") | keyed("city"),
+    "synchronised": synchronised(by="mark"),
+    "keyed, synchronised": synchronised(keyed("key"), by="mark"),
+    "synchronised within": synchronised(keyed("key"), by="mark", within="city"),
+    "punctuated": punctuated(time="time", by="mark"),
+    "keyed, punctuated": keyed("city") | punctuated(time="time", by="mark"),
+    "by a function": synchronised(by=lambda row: row["note"] == "ab"),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENCES)
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.integers(0, 40),
+    largest=st.integers(1, 12),
+    wrong=st.sampled_from([0, 0.02]),
+)
+def test_batches_agree_with_events_on_random_cuts(
+    name: str, seed: int, size: int, largest: int, wrong: float
+) -> None:
+    rng = random.Random(seed)
+    depends = DEPENDENCES[name]
+    left = stream(rng, size)
+    right = reordered(rng, left, depends, 60, wrong)
+    if wrong and right:
+        right[rng.randrange(size)] = dict(rng.choice(left))
+    matchers = {form: Matcher(depends=depends) for form in ("events", "batches")}
+    for side, rows in cut(rng, left, right, largest):
+        matchers["batches"].push_batch(side, table(rows))
+        for row in rows:
+            matchers["events"].push(side, row)
+        assert matchers["batches"].waiting(side) == matchers["events"].waiting(side)
+    found = {form: outcome(m, m.close()) for form, m in matchers.items()}
+    assert found["batches"] == found["events"]
+
+
+@pytest.mark.parametrize("name", DEPENDENCES)
+def test_an_allowed_order_is_never_a_difference_and_never_leaves_the_arrays(name: str) -> None:
+    rng = random.Random(name)
+    depends = DEPENDENCES[name]
+    left = stream(rng, 400)
+    if (
+        "punctuated" in name
+    ):  # one punctuation for a time: two different ones may swap, and are looked at one by one
+        times: set[int] = set()
+        for row in left:
+            row["mark"] = row["mark"] and row["time"] not in times
+            times.update([row["time"]] if row["mark"] else [])
+    right = reordered(rng, left, depends, 4_000, 0)
+    matcher = Matcher(depends=depends)
+    for side, rows in cut(rng, left, right, 90):
+        assert matcher.push_batch(side, table(rows)) is None
+    assert matcher._columnar is not None
+    assert matcher.close().equivalent
+
+
+@pytest.mark.parametrize("name", ["independent", "keyed", "keyed, synchronised", "punctuated"])
+def test_many_unmatched_rows_are_merged_and_packed(name: str) -> None:
+    """The right side lags behind by thousands of rows; then one row differs, and its place is exact."""
+    rng = random.Random(3)
+    depends = DEPENDENCES[name]
+    left = [
+        {"key": i % 97, "city": 0, "mark": i % 500 == 499, "time": i, "amount": float(i), "note": None}
+        for i in range(24_000)
+    ]
+    right = list(left)
+    for start in range(0, len(left), 100):
+        part = [row for row in right[start : start + 99] if not row["mark"]]
+        rng.shuffle(part)
+        part.sort(key=lambda row: row["key"] if "keyed" in name else 0)
+        right[start : start + len(part)] = (
+            part if name != "keyed, synchronised" else right[start : start + len(part)]
+        )
+    if name == "keyed, synchronised":
+        right = list(left)
+    tables = {"left": table(left), "right": table(right)}
+    matcher = Matcher(depends=depends)
+    ahead, step = 9_000, 700
+    for start in range(0, len(left) + ahead, step):
+        matcher.push_batch("left", tables["left"].slice(start, step))
+        if start >= ahead:
+            matcher.push_batch("right", tables["right"].slice(start - ahead, step))
+        assert matcher.verdict is None
+        assert matcher._columnar is not None
+        assert matcher._columnar.pending["left"].length <= 2 * matcher.waiting("left") + 4096 + step
+    assert matcher.close().equivalent
+
+
+def test_a_different_row_late_in_a_large_batch_has_its_exact_place() -> None:
+    rows = [
+        {"key": i % 5, "city": 0, "mark": False, "time": i, "amount": 0.0, "note": "x"} for i in range(3_000)
+    ]
+    other = [*rows[:2_345], {**rows[2_345], "amount": 1.0}, *rows[2_346:]]
+    matcher = Matcher(depends=keyed("key"))
+    matcher.push_batch("left", table(rows))
+    verdict = matcher.push_batch("right", table(other))
+    assert verdict is not None
+    assert (verdict.side, verdict.position, verdict.against_position) == ("right", 2_345, 2_345)
+    assert verdict.event == other[2_345]
+    assert verdict.against == rows[2_345]
+    assert len(verdict.unmatched("left")) == 3_000 - 2_345
+    assert verdict.unmatched("right") == [other[2_345]]
+
+
+def test_two_rows_with_one_hash_are_not_taken_for_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    from samovar.diff import columnar
+
+    monkeypatch.setattr(columnar, "hash_of", lambda words: words[0] * 0)
+    left = pa.table({"key": [1, 2, 3]})
+    for right, equivalent in (([3, 1, 2], True), ([3, 1, 1], False)):
+        matcher = Matcher(depends=independent)
+        matcher.push_batch("left", left)
+        matcher.push_batch("right", pa.table({"key": right}))
+        assert matcher.close().equivalent == equivalent
+
+
+def test_text_with_one_hash_is_compared_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from samovar.diff import hashing
+
+    monkeypatch.setattr(hashing, "_BYTES", hashing._BYTES * 0)
+    matcher = Matcher(depends=ordered)
+    matcher.push_batch("left", pa.table({"note": ["abc"]}))
+    verdict = matcher.push_batch("right", pa.table({"note": ["xyz"]}))
+    assert verdict is not None
+    assert verdict.event == {"note": "xyz"}
+
+
+def test_events_and_batches_can_be_mixed() -> None:
+    matcher = Matcher(depends=keyed("key"))
+    matcher.push_batch("left", pa.table({"key": [1, 2], "n": [1, 1]}))
+    matcher.push("right", {"key": 2, "n": 1})
+    assert matcher.unmatched("left") == [{"key": 1, "n": 1}]
+    matcher.push_batch("right", pa.table({"key": [1], "n": [1]}))
+    assert matcher.close().equivalent
+
+
+def test_a_tolerance_for_each_key_needs_no_python_for_each_row() -> None:
+    matcher = Matcher(depends=keyed("key"), equal=equality(tolerance={"amount": 0.1}))
+    amounts = [1.0, 2.0, float("nan"), None, float("inf")]
+    near = [1.05, 1.95, float("nan"), None, float("inf")]
+    matcher.push_batch("left", pa.table({"key": [1, 1, 2, 2, 2], "amount": amounts}))
+    matcher.push_batch("right", pa.table({"key": [1, 1, 2, 2, 2], "amount": near}))
+    assert matcher._columnar is not None
+    assert matcher.close().equivalent
+    far = Matcher(depends=ordered, equal=equality(relative=0.01))
+    far.push_batch("left", pa.table({"amount": [100.0, 100.0]}))
+    verdict = far.push_batch("right", pa.table({"amount": [100.9, 102.0]}))
+    assert verdict is not None
+    assert verdict.position == 1
+
+
+def column(kind: pa.DataType, values: list[Any]) -> pa.Table:
+    return pa.table({"value": pa.array(values, kind)})
+
+
+VALUES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.int8(), [1, -1, None, 0]),
+    (pa.uint64(), [2**64 - 1, 0, None]),
+    (pa.float32(), [0.5, float("nan"), None, float("inf")]),
+    (pa.bool_(), [True, False, None]),
+    (pa.string(), ["", "a", "aa", None, "ab", "ba", "zażółć"]),
+    (pa.large_string(), ["", "a", None]),
+    (pa.binary(), [b"", b"\x00", b"\x00\x00", None]),
+    (pa.binary(2), [b"ab", b"ba", None]),
+    (pa.date32(), [0, 1, None]),
+    (pa.timestamp("us", "UTC"), [0, 1, None]),
+    (pa.time64("us"), [0, 1, None]),
+    (pa.duration("ms"), [0, 1, None]),
+    (pa.decimal128(10, 2), ["1.00", "-1.00", None]),
+    (pa.list_(pa.int64()), [[], [1], [1, 2], [2, 1], [None], None]),
+    (pa.list_(pa.string(), 2), [["a", "b"], ["b", "a"], None]),
+    (pa.struct([("a", pa.int64()), ("b", pa.string())]), [{"a": 1, "b": "x"}, {"a": 1, "b": None}, None]),
+    (pa.map_(pa.string(), pa.int64()), [[("a", 1), ("b", 2)], [("a", 2), ("b", 1)], [], None]),
+    (pa.dictionary(pa.int8(), pa.string()), ["a", "b", None]),
+    (pa.null(), [None]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), VALUES, ids=[str(k) for k, _ in VALUES])
+def test_values_of_every_type_equal_themselves_and_no_other(kind: pa.DataType, values: list[Any]) -> None:
+    if pa.types.is_decimal(kind):
+        from decimal import Decimal
+
+        values = [None if v is None else Decimal(v) for v in values]
+    for i, left in enumerate(values):
+        for j, right in enumerate(values):
+            matcher = Matcher(depends=ordered)
+            padded = column(kind, [values[-1], left]).slice(1)  # a slice has an offset
+            matcher.push_batch("left", padded)
+            verdict = matcher.push_batch("right", column(kind, [right]))
+            assert (verdict is None) == (i == j), (left, right)
+    shuffled = [*values, *reversed(values)]
+    matcher = Matcher(depends=independent)
+    matcher.push_batch("left", column(kind, shuffled))
+    matcher.push_batch("right", column(kind, sorted(shuffled, key=repr)))
+    assert matcher._columnar is not None
+    assert matcher.close().equivalent
+
+
+def test_maps_are_equal_in_any_order_and_nested_nan_equals_itself() -> None:
+    kind = pa.map_(pa.string(), pa.float64())
+    matcher = Matcher(depends=ordered)
+    matcher.push_batch("left", column(kind, [[("a", 1.0), ("b", float("nan"))]]))
+    matcher.push_batch("right", column(kind, [[("b", float("nan")), ("a", 1.0)]]))
+    assert matcher.close().equivalent
+
+
+def test_an_empty_batch_and_an_empty_side_are_fine() -> None:
+    matcher = Matcher(depends=keyed("key"))
+    matcher.push_batch("left", SCHEMA.empty_table())
+    matcher.push_batch("right", pa.RecordBatch.from_pylist([], schema=SCHEMA))
+    assert matcher.verdict is None
+    matcher.push_batch("left", table(stream(random.Random(1), 3)))
+    verdict = matcher.close()
+    assert not verdict.equivalent
+    assert (verdict.side, verdict.position) == ("left", 0)
+    assert len(verdict.unmatched("left")) == 3
+    assert verdict.unmatched("right") == []
