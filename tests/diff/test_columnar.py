@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.diff.support import SCHEMA, cut, outcome, reordered, stream, table
 
-from samovar.diff import Matcher, equality, independent, keyed, ordered, punctuated, synchronised
+from samovar.diff import (
+    DependenceProblem,
+    Matcher,
+    equality,
+    independent,
+    keyed,
+    ordered,
+    punctuated,
+    synchronised,
+)
 
 DEPENDENCES = {
     "independent": independent,
@@ -236,3 +245,80 @@ def test_an_empty_batch_and_an_empty_side_are_fine() -> None:
     assert (verdict.side, verdict.position) == ("left", 0)
     assert len(verdict.unmatched("left")) == 3
     assert verdict.unmatched("right") == []
+
+
+def test_after_a_false_alarm_batches_go_through_arrays_again() -> None:
+    """A punctuation that comes too late is no difference if both sides have it, but arrays cannot take it."""
+    depends = punctuated(time="time", by="mark")
+    rows = [
+        {"key": i, "city": 0, "mark": i % 10 == 9, "time": i, "amount": 0.0, "note": None} for i in range(200)
+    ]
+    rows[59]["time"] = 40
+    matcher = Matcher(depends=depends)
+    used = []
+    for start in range(0, 200, 10):
+        for side in ("left", "right"):
+            matcher.push_batch(side, table(rows[start : start + 10]))  # type: ignore[arg-type]
+        used.append(matcher._columnar is not None)
+    assert used[4]
+    assert not used[5]
+    assert used[-1]
+    assert (matcher.seen("left"), matcher.seen("right")) == (200, 200)
+    assert matcher.close().equivalent
+
+
+def test_an_error_in_a_predicate_leaves_the_matcher_as_it_was() -> None:
+    fail = [False]
+
+    def by(row: dict[str, Any]) -> bool:
+        if fail[0]:
+            raise RuntimeError("not now")
+        return False
+
+    matcher = Matcher(depends=synchronised(by=by))
+    matcher.push_batch("left", pa.table({"a": [1, 2]}))
+    fail[0] = True
+    with pytest.raises(DependenceProblem, match="not now"):
+        matcher.push_batch("right", pa.table({"a": [2]}))
+    fail[0] = False
+    assert (matcher.waiting("left"), matcher.seen("right")) == (2, 0)
+    matcher.push_batch("right", pa.table({"a": [2, 1]}))
+    assert matcher.close().equivalent
+
+
+def test_types_of_one_kind_compare_with_each_other() -> None:
+    left = pa.table(
+        {
+            "n": pa.array([1, 2], pa.int32()),
+            "text": pa.array(["a", None], pa.string()),
+            "list": pa.array([[1], None], pa.list_(pa.field("element", pa.int16()))),
+            "price": pa.array([None, None], pa.decimal128(8, 2)),
+            "kind": pa.array(["x", "y"]).dictionary_encode(),
+        }
+    )
+    right = pa.table(
+        {
+            "n": pa.array([1, 2], pa.int64()),
+            "text": pa.array(["a", None], pa.large_string()),
+            "list": pa.array([[1], None], pa.large_list(pa.field("item", pa.int64()))),
+            "price": pa.array([None, None], pa.decimal128(12, 2)),
+            "kind": pa.array(["x", "y"]),
+        }
+    )
+    matcher = Matcher(depends=independent)
+    matcher.push_batch("left", left)
+    matcher.push_batch("right", right.take([1, 0]))
+    assert matcher._columnar is not None
+    assert matcher.close().equivalent
+
+
+def test_a_tolerance_for_all_floats_leaves_out_those_the_dependence_looks_at() -> None:
+    for form in ("events", "batches"):
+        matcher = Matcher(depends=keyed("key"), equal=equality(tolerance=0.5))
+        for side, keys in (("left", [1.0, 1.4]), ("right", [1.4, 1.0])):
+            rows = [{"key": key, "x": key + (0.1 if side == "left" else 0)} for key in keys]
+            if form == "batches":
+                matcher.push_batch(side, pa.Table.from_pylist(rows))  # type: ignore[arg-type]
+            for row in rows if form == "events" else ():
+                matcher.push(side, row)  # type: ignore[arg-type]
+        assert matcher.close().equivalent

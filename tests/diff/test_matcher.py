@@ -300,7 +300,7 @@ def test_the_explanation_marks_the_cells_that_differ_and_shows_no_equal_rows() -
     text = verdict.explain()
     assert text.splitlines()[:6] == [
         "The streams differ at event 30 of the right side (in order for each taxi).",
-        "It depends on event 30 of the left side, which came first and has no equal.",
+        "It depends on event 30 of the left side, which has to come first and has no partner yet.",
         "",
         "         position  taxi  at  fare",
         "  left   30        a     30  *300.0*",

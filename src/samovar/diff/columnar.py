@@ -62,6 +62,7 @@ class Columnar:
     def push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> int:
         """Take rows in, piece by piece: how many were. Fewer than all means that the next piece needs a closer look."""
         self.layout.fit(rows.schema)
+        rows = _decoded(rows)
         for start in range(0, rows.num_rows, _LARGEST):
             piece = rows.slice(start, _LARGEST)
             if not self._push(side, piece, positions[start : start + _LARGEST]):
@@ -84,17 +85,27 @@ class Columnar:
             return False
         batch = Batch(side, rows, by_name, matched, unmatched, partners)
         other.kill(partners)
-        plans: list[Plan] = []
-        at = len(words) + len(nulls)
-        for slots in self._slots:
-            plan = slots.plan(batch, other, at)
-            if not plan.fits:
-                other.revive(partners)
-                return False
-            plans.append(plan)
-            at += slots.width
+        try:
+            plans = self._plans(batch, len(words) + len(nulls))
+        except BaseException:
+            other.revive(partners)
+            raise
+        if plans is None:
+            other.revive(partners)
+            return False
         self._commit(batch, positions, [*words, *nulls], groups, taken, plans)
         return True
+
+    def _plans(self, batch: Batch, at: int) -> list[Plan] | None:
+        """What each clause with slots has to say; None if one of them does not fit."""
+        plans: list[Plan] = []
+        for slots in self._slots:
+            plan = slots.plan(batch, self.pending[OTHER[batch.side]], at)
+            if not plan.fits:
+                return None
+            plans.append(plan)
+            at += slots.width
+        return plans
 
     def _grouped(self, words: list[Words], nulls: list[Words], by_name: Mapping[str, Words]) -> list[Grouped]:
         if self._ordered:
@@ -208,3 +219,12 @@ class Columnar:
         for slots in self._slots:
             slots.packed(side, pending, at)
             at += slots.width
+
+
+def _decoded(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Without dictionaries: batches may have different ones, and files of several batches cannot."""
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = field.with_type(field.type.value_type)
+            rows = rows.set_column(number, plain, rows.column(number).dictionary_decode())
+    return rows

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from samovar.diff.events import SIDES, Side, canonical, cells
@@ -29,9 +29,13 @@ class Tolerance:
     relative: float = 0.0
     columns: tuple[tuple[str, float], ...] | None = None
     """The absolute tolerance by column; None means `absolute` for every float."""
+    exact: tuple[str, ...] = ()
+    """Columns compared exactly all the same: those the dependence looks at."""
 
     def of(self, column: str) -> float | None:
         """The absolute tolerance of a column if it has one; None for a column compared exactly."""
+        if column in self.exact:
+            return None
         if self.columns is None:
             return self.absolute
         return dict(self.columns).get(column)
@@ -121,6 +125,12 @@ class Equality:
             for c in names
             if (absolute := self.tolerance.of(c)) is not None
         )
+
+    def exact_in(self, columns: tuple[str, ...]) -> Equality:
+        """The same, but with no tolerance in these columns unless it names them."""
+        if self.tolerance is None or self.tolerance.columns is not None:
+            return self
+        return replace(self, tolerance=replace(self.tolerance, exact=columns))
 
     def describe(self) -> str:
         """A few words for a person."""

@@ -54,12 +54,17 @@ class Matcher:
         self.depends: Dependence = as_dependence(depends)
         self.equal: Equality = as_equality(equal)
         check_columns(self.depends, self.equal)
+        self.equal = self.equal.exact_in(self.depends.columns)
         self._spill_bytes = spill_bytes
         self._spill_folder = None if spill_folder is None else Path(spill_folder)
         self._samples = Samples(self.depends, self.equal)
         self._columnar: Columnar | None = None
         self._stepwise: Stepwise | Relational | None = None
         self._layout: Layout | None = None
+        self._schemas: dict[Side, pa.Schema] = {}
+        self._fallbacks = 0
+        self._events_until = 0
+        """Batches still to take event by event, after one that arrays could not take."""
         self._seen: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._verdict: Verdict | None = None
         self._closed = False
@@ -186,6 +191,8 @@ class Matcher:
         return self._verdict is not None
 
     def _push_rows(self, side: Side, batch: pa.RecordBatch) -> None:
+        self._schemas[side] = batch.schema
+        self._return_to_arrays()
         if self._stepwise is None and can_compare_columns(self.depends, self.equal):
             if self._columnar is None:
                 self._columnar = self._new_columnar()
@@ -196,10 +203,36 @@ class Matcher:
             if taken == batch.num_rows:
                 return
             self._to_stepwise()
+            self._fallbacks += 1
+            self._events_until = 2**self._fallbacks
             batch = batch.slice(taken)
         elif self._columnar is None:
             self._check_schema(batch.schema)
         self._one_by_one(side, rows_of(batch))
+
+    def _return_to_arrays(self) -> None:
+        """After a batch that arrays could not take though it was fine: try again, ever more rarely."""
+        if not self._fallbacks or self._stepwise is None:
+            return
+        self._events_until -= 1
+        if self._events_until > 0:
+            return
+        rows: dict[Side, tuple[Ids, pa.Table | None]] = {}
+        try:
+            for side in SIDES:
+                waiting = self._stepwise.waiting[side]
+                positions = np.fromiter(waiting, np.int64, len(waiting))
+                table = pa.Table.from_pylist(list(waiting.values()), self._schemas[side]) if waiting else None
+                rows[side] = (positions, table)
+        except (pa.ArrowException, KeyError, TypeError, ValueError):
+            self._fallbacks = 0  # events that no batch could hold: stay with events
+            return
+        stepwise, self._stepwise = self._stepwise, None
+        self._load_rows(rows)
+        if self._stepwise is not None:
+            self._stepwise = stepwise
+            self._fallbacks += 1
+            self._events_until = 2**self._fallbacks
 
     def _check_schema(self, schema: pa.Schema) -> None:
         if self._layout is None:

@@ -38,7 +38,8 @@ def explain(
         other = OTHER[side]
         lines.append(f"The streams differ at event {position} of the {side} side ({depends}).")
         lines.append(
-            f"It depends on event {against_position} of the {other} side, which came first and has no equal."
+            f"It depends on event {against_position} of the {other} side,"
+            " which has to come first and has no partner yet."
         )
         pair = {side: (position, event), other: (against_position, against)}
         lines += ["", *_table([(pair["left"], pair["right"])])]
