@@ -118,6 +118,9 @@ def test_unmatched_rows_past_the_bound_are_on_disk_and_are_found_there(name: str
     for start in range(0, 6_000, 400):
         assert matcher.push_batch("right", data.slice(start, 400)) is None
     assert matcher.close().equivalent
+    assert list(tmp_path.glob("*/*.arrow")) == [
+        tmp_path / "saved" / "left.arrow"
+    ]  # what is matched needs no file
     assert Matcher.restore(tmp_path / "saved").waiting("left") == 6_000
     del matcher
     gc.collect()

@@ -193,6 +193,11 @@ STRUCTURED: dict[str, tuple[Dependence, Relation, tuple[Row, ...]]] = {
         ((0, 0, 0), (0, 0, 1), (0, 1, 1), (9, 0, 0)),
     ),
 }
+STRUCTURED["keyed, or by a function"] = (
+    keyed("key") | (lambda a, b: a["time"] != b["time"]),
+    lambda a, b: a[0] == b[0] or a[2] != b[2],
+    ((0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 0, 1)),
+)
 SCHEMA = pa.schema([("key", pa.int64()), ("mark", pa.int8()), ("time", pa.int32())])
 _TRACES: dict[tuple[str, int], Traces] = {}
 

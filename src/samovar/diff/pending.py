@@ -26,6 +26,14 @@ _PACK_AT = 4096
 Array = npt.NDArray[Any]
 
 
+class SpillFile:
+    """A file that is removed when nothing refers to it any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        weakref.finalize(self, path.unlink, missing_ok=True)
+
+
 class Spill:
     """A folder for rows that do not fit in memory; made when first needed, removed with its owner."""
 
@@ -37,8 +45,8 @@ class Spill:
         self.bytes = 0
         """Bytes written in all."""
 
-    def write(self, batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """The same batches, backed by a file that is mapped into memory."""
+    def write(self, batches: Sequence[pa.RecordBatch]) -> tuple[SpillFile, list[pa.RecordBatch]]:
+        """The same batches, backed by a file that is mapped into memory. Keep the file as long as the batches."""
         try:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="samovar-diff-", dir=self._parent))
@@ -56,7 +64,7 @@ class Spill:
             ) from error
         self.bytes += path.stat().st_size
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        return SpillFile(path), [reader.get_batch(i) for i in range(reader.num_record_batches)]
 
 
 class _Chunk:
@@ -64,7 +72,11 @@ class _Chunk:
         self.first = first
         self.batch = batch
         self.bytes = batch.nbytes
-        self.spilled = False
+        self.file: SpillFile | None = None
+
+    @property
+    def spilled(self) -> bool:
+        return self.file is not None
 
 
 class Pending:
@@ -159,12 +171,14 @@ class Pending:
         for chunk in self._chunks:
             batch = self._live(chunk)
             if batch.num_rows:
-                spilled = chunk.spilled and batch.num_rows == chunk.batch.num_rows
                 chunks.append(_Chunk(first, batch))
-                chunks[-1].spilled = spilled
+                if batch.num_rows == chunk.batch.num_rows:
+                    chunks[-1].file = chunk.file
                 first += batch.num_rows
         self._chunks = _joined(chunks)
         self.memory = sum(c.bytes for c in self._chunks if not c.spilled)
+        if self.memory > self._spill.bound:
+            self._spill_chunks()
         self.arrays = [a[kept] for a in self.arrays]
         self.positions = self.positions[kept]
         self.alive = np.ones(len(kept), np.bool_)
@@ -202,9 +216,10 @@ class Pending:
         for chunk in in_memory:
             by_schema.setdefault(chunk.batch.schema, []).append(chunk)
         for chunks in by_schema.values():
-            for chunk, batch in zip(chunks, self._spill.write([c.batch for c in chunks]), strict=True):
+            file, batches = self._spill.write([c.batch for c in chunks])
+            for chunk, batch in zip(chunks, batches, strict=True):
                 chunk.batch = batch
-                chunk.spilled = True
+                chunk.file = file
         self.memory = 0
 
 
