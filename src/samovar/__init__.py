@@ -27,9 +27,11 @@ from samovar.graph.state import ListState, MapState, ValueState
 from samovar.graph.workflow import Graph, Workflow
 
 if TYPE_CHECKING:
+    from samovar.replay.moment import Moment
+    from samovar.replay.past import Past
+    from samovar.replay.past import open_recording as open
     from samovar.runtime.progress import OperatorProgress, Progress
-    from samovar.runtime.run import Past, Run
-    from samovar.runtime.run import open_recording as open
+    from samovar.runtime.run import Run
     from samovar.runtime.session import spark_session
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "GroupedFrame",
     "ListState",
     "MapState",
+    "Moment",
     "Operator",
     "OperatorProgress",
     "Past",
@@ -52,8 +55,9 @@ __all__ = [
 
 _LAZY = {
     "Run": ("samovar.runtime.run", "Run"),
-    "Past": ("samovar.runtime.run", "Past"),
-    "open": ("samovar.runtime.run", "open_recording"),
+    "Moment": ("samovar.replay.moment", "Moment"),
+    "Past": ("samovar.replay.past", "Past"),
+    "open": ("samovar.replay.past", "open_recording"),
     "Progress": ("samovar.runtime.progress", "Progress"),
     "OperatorProgress": ("samovar.runtime.progress", "OperatorProgress"),
     "spark_session": ("samovar.runtime.session", "spark_session"),

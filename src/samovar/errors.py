@@ -18,6 +18,8 @@
     │   ├── ExpressionFailed      an expression failed inside Spark
     │   ├── StorageProblem        the disk is full or cannot be written
     │   └── RunStopped            somebody stopped the run
+    ├── TimeTravelError           a moment, a step or a question that the past cannot answer
+    │   └── ReplayDiffers         computed again, an epoch gave something else
     └── RecordingError
         ├── RecordingNotFound
         ├── RecordingTooNew
@@ -47,6 +49,7 @@ __all__ = [
     "RecordingInUse",
     "RecordingNotFound",
     "RecordingTooNew",
+    "ReplayDiffers",
     "RunError",
     "RunStopped",
     "SamovarError",
@@ -54,6 +57,7 @@ __all__ = [
     "SourceChanged",
     "SourceError",
     "StorageProblem",
+    "TimeTravelError",
     "UnconnectedPort",
     "UnknownName",
     "UnsupportedMethod",
@@ -215,6 +219,14 @@ class StorageProblem(RunError):
 
 class RunStopped(RunError):
     """The run was stopped before its end; what it committed is kept and can be resumed."""
+
+
+class TimeTravelError(SamovarError):
+    """A moment that is not there, a step that cannot be taken, a question the recording cannot answer."""
+
+
+class ReplayDiffers(TimeTravelError):
+    """An epoch computed again gave something else than the run did: something in it is not deterministic."""
 
 
 class RecordingError(SamovarError):

@@ -14,7 +14,8 @@ from samovar.cli.loading import load_flow, needs_spark
 from samovar.cli.printing import messages, output, print_json
 from samovar.cli.running import Output, check_sinks, conduct, session, telling
 from samovar.errors import RecordingError
-from samovar.runtime.run import Run, open_recording
+from samovar.replay.past import open_recording
+from samovar.runtime.run import Run
 
 __all__ = ["run"]
 

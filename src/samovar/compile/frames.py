@@ -97,7 +97,7 @@ class Frames:
         op = plan.graph.ops[name]
         shape = plan.shape(name)
         if plan.placement.ends(name):
-            return self._ended(name)
+            return self.ended(name)
         if shape == "source" or (name in plan.placement.stashed and level > plan.placement.level[name]):
             return self.inputs.slice(name)
         if shape == "join":
@@ -130,7 +130,7 @@ class Frames:
             plan = self.plan
             op = plan.graph.ops[name]
             if plan.placement.ends(name):
-                df = self._ended(name, whole=True)
+                df = self.ended(name, whole=True)
             elif plan.shape(name) == "source":
                 df = self.inputs.whole(name)
             elif isinstance(op, ops.Join) and plan.shape(name) == "join":
@@ -158,7 +158,7 @@ class Frames:
 
     # --- blocking operators ---------------------------------------------------------------------------------------
 
-    def _ended(self, name: str, *, whole: bool = False) -> DataFrame:
+    def ended(self, name: str, *, whole: bool = False) -> DataFrame:
         """A blocking operator's output; empty after the level's first epoch."""
         plan = self.plan
         op = plan.graph.ops[name]
@@ -314,10 +314,7 @@ class Frames:
         head, tail = plan.graph.ops[chain[0]], chain[-1]
         assert isinstance(head, ops.Python)
         ins = [self.stream(up, level) for up in head.inputs]
-        schema = plan.schemas[tail]
-        out = StructType(list(schema.fields))
-        for column in position_columns(plan.width[tail]):
-            out = out.add(column, LongType(), True)
+        out = self._python_schema(tail)
         function = self.inputs.python(chain)
         if plan.shape(chain[0]) == "batches":
             df = ins[0] if len(ins) == 1 else self._ports(head, ins)
@@ -326,7 +323,7 @@ class Frames:
         buckets = plan.buckets[chain[0]]
         if head.by and len(ins) == 1:
             df = df.withColumn(BUCKET, _bucket([as_column(k) for k in head.by], buckets))
-        if self.inputs.last:
+        if self._python_ends():
             marks = F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL)
             ends = self.inputs.spark.range(buckets).select(*marks)
             if not head.by:
@@ -340,6 +337,17 @@ class Frames:
         if order and not plan.width[tail]:
             df = df.drop(*order)  # they have done their work: a worker gets what it uses
         return df.mapInArrow(function, out)
+
+    def _python_schema(self, tail: str) -> StructType:
+        """What the workers give for a chain: its last operator's columns, then positions."""
+        out = StructType(list(self.plan.schemas[tail].fields))
+        for column in position_columns(self.plan.width[tail]):
+            out = out.add(column, LongType(), True)
+        return out
+
+    def _python_ends(self) -> bool:
+        """Whether Python operators see the end of their input in this epoch."""
+        return self.inputs.last
 
     def _ports(self, head: ops.Python, ins: Sequence[DataFrame]) -> DataFrame:
         """Several ports in one frame: a row is a struct in the column of its port; positions order across ports."""

@@ -101,8 +101,12 @@ def make_plan(
     *,
     buckets: int,
     settings: Mapping[str, Any],
+    positions: bool = False,
 ) -> Plan:
-    """Place operators, cut aggregates into accumulators, decide positions and fusion. Runs no job."""
+    """Place operators, cut aggregates into accumulators, decide positions and fusion. Runs no job.
+
+    `positions`: whether every edge carries positions, as a trace needs them; nothing else differs then.
+    """
     graph = analysis.graph
     volatile = frozenset(n for n, op in graph.ops.items() if is_volatile(op))
     shapes = dict(analysis.shapes)
@@ -110,7 +114,7 @@ def make_plan(
     while True:  # an aggregate that cannot be cut keeps its input, which may change what is placed where
         placement = place(graph, shapes, volatile, sizes)
         draft = Plan(graph, analysis.schemas, placement, analysis.referenced, {}, {}, {}, frozenset(), {})
-        width = _widths(graph, shapes, _positions_needed(draft))
+        width = _widths(graph, shapes, set(graph.ops) if positions else _positions_needed(draft))
         uncut = [n for n, shape in shapes.items() if shape == "accumulate" and n not in accumulators]
         if not uncut:
             break

@@ -229,7 +229,7 @@ class Matcher:
             return
         stepwise, self._stepwise = self._stepwise, None
         self._load_rows(rows)
-        if self._stepwise is not None:
+        if self._columnar is None:
             self._stepwise = stepwise
             self._fallbacks += 1
             self._events_until = 2**self._fallbacks

@@ -22,7 +22,7 @@ from samovar.errors import RecordingCorrupt, WorkflowError
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
 
-__all__ = ["Header", "StateCapture", "read_header", "read_state", "restore", "write_state"]
+__all__ = ["Header", "StateCapture", "dumps", "read_header", "read_state", "restore", "write_state"]
 
 _MAGIC = b"SVS1"
 _LENGTHS = struct.Struct("<IQ")
@@ -124,12 +124,12 @@ class StateCapture:
 
     def _pickle(self, name: str, value: Any) -> bytes:
         try:
-            return _dumps(value)
+            return dumps(value)
         except Exception as error:
             raise _unpicklable(f"The state '{name}'", self.name, error) from None
 
 
-def _dumps(value: Any) -> bytes:
+def dumps(value: Any) -> bytes:
     """Pickled; with the classes themselves where another process could not import them (a document's, a script's)."""
     try:
         return pickle.dumps(value, protocol=5)
@@ -180,7 +180,7 @@ def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
 def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
     """Write a state file whole or not at all; returns its size."""
     try:
-        body = _dumps(payload)
+        body = dumps(payload)
     except Exception as error:
         raise _unpicklable("The state", header.operator, error) from None
     head = msgspec.msgpack.encode(header)

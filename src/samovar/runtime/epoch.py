@@ -135,14 +135,19 @@ class Epoch:
             self._measured[name, None] = _rows(self.context.recording.parts("stash", name, epochs))
             return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
         chosen = source.units[start:stop]
-        df = read_units(
-            self.spark, source, chosen, start, positions=self.plan.width[name] > 0, corrupt=source.parses
-        )
         if all(u.rows is not None for u in chosen):
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
+        return self.read(source, chosen, start)
+
+    def read(self, source: Source, units: tuple[Unit, ...], first: int) -> DataFrame:
+        """The rows of some units that parsed; `first` is the number of the first of them."""
+        name = source.name
+        df = read_units(
+            self.spark, source, units, first, positions=self.plan.width[name] > 0, corrupt=source.parses
+        )
         if source.parses:
             # a source may be read again on a higher level: its bad rows count once
-            df = self._without_bad(name, df, chosen, self.low == min(self.plan.placement.streams[name]))
+            df = self._without_bad(name, df, units, self.low == min(self.plan.placement.streams[name]))
         return df
 
     def _without_bad(self, name: str, df: DataFrame, units: tuple[Unit, ...], counts: bool) -> DataFrame:
@@ -193,6 +198,12 @@ class Epoch:
 
     def python(self, chain: tuple[str, ...]) -> Callable[..., Any]:
         """The function a Python operator (or a chain of them) runs in the workers."""
+        task = self.task(chain)
+        head = self.plan.graph.ops[chain[0]]
+        return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
+
+    def task(self, chain: tuple[str, ...]) -> Task:
+        """What the workers need to know of a chain."""
         context = self.context
         stages = []
         for name in chain:
@@ -209,7 +220,7 @@ class Epoch:
                 )
             )
         head = self.plan.graph.ops[chain[0]]
-        task = Task(
+        return Task(
             run=context.recording.run_id,
             epoch=self.number,
             token=self.attempt,
@@ -221,7 +232,6 @@ class Epoch:
             marks=self._may_be_left_out(chain[-1]),
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
         )
-        return batches_function(task) if isinstance(head, ops.Batches) else chain_function(task)
 
     def _zone(self) -> str:
         """The time zone in which rows come to workers: a chain hands timestamps on in the same."""
@@ -342,15 +352,19 @@ class Epoch:
         finally:
             self.context.group(None)
             self.spark.removeTag(self.context.tag)
-            self._pool.shutdown(cancel_futures=True)
-            for df in self._reused:
-                df.unpersist()
+            self.release()
         rejected = self._reject()
         state = self._collect_state()
         before = {name: c.given for name, c in self.context.history.totals().items()}
         counted = add_up(self.plan, self._measured, self.low, self.high, first=self.first, before=before)
         counters = {name: Counters(taken, given) for name, (taken, given) in counted.items()}
         return Outcome(counters, state, rejected, time.perf_counter() - started)
+
+    def release(self) -> None:
+        """Give back what was kept for this epoch."""
+        self._pool.shutdown(cancel_futures=True)
+        for df in self._reused:
+            df.unpersist()
 
     def recomputed(self) -> bool:
         """Whether Spark computed part of the epoch twice because an executor died; asked after `run`.

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from samovar import __version__
 from samovar.compile.analysis import Analysis, analyse
-from samovar.compile.plan import make_plan
+from samovar.compile.plan import Plan, make_plan
 from samovar.errors import (
     RecordingError,
     RunStopped,
@@ -50,7 +50,7 @@ from samovar.runtime.session import spark_session
 from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
 
-__all__ = ["Past", "Run", "as_sql", "open_recording", "schema", "start"]
+__all__ = ["Past", "Plans", "Run", "as_sql", "plans_of", "schema", "start"]
 
 log = logging.getLogger("samovar")
 
@@ -370,34 +370,17 @@ class Past:
                 raise RecordingError(
                     "The recording holds no start of a run.", hint="Start the workflow anew."
                 )
-            sources = read_sources(recording)
-            for source in sources.values():
-                check_unchanged(source)
-            if flow is not None:
-                graph = _live(flow.graph())
-                pickled = {
-                    n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])
-                }
-            else:
-                graph, pickled = read_code(recording, read_graph(recording))
             session = spark if spark is not None else spark_session(master=master, conf=conf)
-            for source in sources.values():
-                restore_chunks(session, source, log.info)
-            analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
+            found = plans_of(recording, history, session, flow=flow)
             settings = dict(history.started.options)
-            plan = make_plan(
-                session,
-                analysis,
-                {n: s.size for n, s in sources.items()},
-                buckets=int(settings["buckets"]),
-                settings={**settings, "parallelism": max(2, _cores(session))},
-            )
             assert recording.log is not None
             fact = RunResumed(at=time.time(), epoch=len(history.epochs))
             if history.ended is None or history.ended.status != "completed":
                 recording.log.append(fact)
                 history.add(fact)
-            context = RunContext(session, plan, sources, recording, history, pickled, recording.run_id)
+            context = RunContext(
+                session, found.plan, found.sources, recording, history, found.code, recording.run_id
+            )
         except BaseException:
             recording.close()
             raise
@@ -406,9 +389,46 @@ class Past:
         return made
 
 
-def open_recording(path: str | os.PathLike[str]) -> Past:
-    """Open a recording to look at it, or to resume it."""
-    return Past(path)
+@dataclass(frozen=True)
+class Plans:
+    """What a recorded run can be computed again with: its plan, and the same with positions on every edge."""
+
+    plan: Plan
+    tracing: Plan
+    sources: dict[str, Source]
+    code: dict[str, bytes]
+
+
+def plans_of(
+    recording: Recording, history: History, session: SparkSession, *, flow: Workflow | None = None
+) -> Plans:
+    """Plans of a recorded run. Raises SourceChanged when an input is not as it was."""
+    if history.started is None:
+        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+    sources = read_sources(recording)
+    for source in sources.values():
+        check_unchanged(source)
+    if flow is not None:
+        graph = _live(flow.graph())
+        pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
+    else:
+        graph, pickled = read_code(recording, read_graph(recording))
+    for source in sources.values():
+        restore_chunks(session, source, log.info)
+    analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
+    settings = dict(history.started.options)
+    made = [
+        make_plan(
+            session,
+            analysis,
+            {n: s.size for n, s in sources.items()},
+            buckets=int(settings["buckets"]),
+            settings={**settings, "parallelism": max(2, _cores(session))},
+            positions=positions,
+        )
+        for positions in (False, True)
+    ]
+    return Plans(made[0], made[1], sources, pickled)
 
 
 def schema(flow: Workflow, name: str) -> Any:

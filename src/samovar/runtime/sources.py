@@ -156,7 +156,7 @@ def read_units(
     if not positions:
         return df
     numbered = {u.path: first + i for i, u in enumerate(units)}
-    ordinal = _ordinal(numbered)
+    ordinal = file_ordinal(numbered)
     if source.format == "parquet":
         parts = [ordinal, F.col("_metadata.row_index")]
         place = parts[0] * F.lit(1 << ROW_BITS) + parts[1]
@@ -344,7 +344,7 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
         return list(pool.map(rows, files))
 
 
-def _ordinal(numbered: dict[str, int]) -> Any:
+def file_ordinal(numbered: dict[str, int]) -> Any:
     if len(numbered) == 1:
         return F.lit(next(iter(numbered.values()))).cast("bigint")
     # Spark prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain

@@ -42,7 +42,7 @@ from samovar.runtime.user_errors import (
     wrong_row,
 )
 
-__all__ = ["Failure", "Stage", "Task", "Version", "batches_function", "chain_function"]
+__all__ = ["Chain", "Failure", "Stage", "Task", "Version", "View", "batches_function", "chain_function"]
 
 END = 1 << 62
 FLUSH = 4096
@@ -113,7 +113,7 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     """The function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        chain = _Chain(task)
+        chain = Chain(task)
         try:
             yield from chain.run(_in_arrival_order(task, batches) if task.arrival else batches)
         except UserError as error:
@@ -158,7 +158,7 @@ def _report(task: Task, failure: Failure) -> None:
     temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
 
 
-class _Chain:
+class Chain:
     """A chain of operators at work on one task's rows."""
 
     def __init__(self, task: Task) -> None:
@@ -182,7 +182,7 @@ class _Chain:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process all rows of the task, bucket after bucket."""
         for batch in batches:
-            view = _View(batch, self.task.positions > 0)
+            view = View(batch, self.task.positions > 0)
             for start, stop in _stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
                 end = stop - int(view.controls is not None and bool(view.controls[stop - 1]))
@@ -242,7 +242,7 @@ class _Chain:
         self.taken[0][0] += done
         self.given[0] += given
 
-    def _feed_rows(self, view: _View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         rows = view.rows(start, stop) if view.ports is None else []
         for i in range(start, stop):
             port = view.ports[i] if view.ports is not None else 0
@@ -342,24 +342,28 @@ class _Chain:
 
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
         """The end of all ports, operator by operator down the chain."""
-        for stage, loaded in enumerate(self.loaded):
-            spec = self.task.stages[stage]
-            self.path = [None] * len(self.task.stages)
-            for port in range(spec.ports):
-                try:
-                    out = loaded.instance.finish() if spec.ports == 1 else loaded.instance.finish(port)
-                    for child, made in enumerate(m for m in (out or ()) if m is not None):
-                        if isinstance(made, pa.RecordBatch):
-                            for row in made.to_pylist():
-                                self._emit(stage, row, self._end_position(stage, port, child))
-                        else:
-                            self._emit(stage, made, self._end_position(stage, port, child))
-                        if len(self.rows) >= FLUSH:
-                            yield self._flush()
-                except UserError:
-                    raise
-                except RAISED as error:
-                    raise UserError(raised(spec.name, None, error)) from None
+        for stage in range(len(self.loaded)):
+            yield from self._finish(stage)
+
+    def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        spec = self.task.stages[stage]
+        instance = self.loaded[stage].instance
+        self.path = [None] * len(self.task.stages)
+        for port in range(spec.ports):
+            try:
+                out = instance.finish() if spec.ports == 1 else instance.finish(port)
+                for child, made in enumerate(m for m in (out or ()) if m is not None):
+                    if isinstance(made, pa.RecordBatch):
+                        for row in made.to_pylist():
+                            self._emit(stage, row, self._end_position(stage, port, child))
+                    else:
+                        self._emit(stage, made, self._end_position(stage, port, child))
+                    if len(self.rows) >= FLUSH:
+                        yield self._flush()
+            except UserError:
+                raise
+            except RAISED as error:
+                raise UserError(raised(spec.name, None, error)) from None
 
     def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
         """After all input; then by bucket, port and order."""
@@ -371,7 +375,7 @@ class _Chain:
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def _feed_batches(self, view: _View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[0]
         for first, end in _stretches(view.ports, start, stop):
             port = view.ports[first] if view.ports is not None else 0
@@ -405,12 +409,17 @@ class _Chain:
                 arrays.append(column(values, field))
             except Exception as error:
                 raise UserError(self._misfit(values, field, error)) from None
-        fields = list(spec.schema)
-        for i in range(self.task.positions):
-            arrays.append(pa.array([p[i] if i < len(p) else -1 for p in self.positions], type=pa.int64()))
-            fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
+        arrays += [
+            pa.array([p[i] if i < len(p) else -1 for p in self.positions], type=pa.int64())
+            for i in range(self.task.positions)
+        ]
         self.rows, self.positions, self.parents = [], [], []
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema())
+
+    def output_schema(self) -> pa.Schema:
+        """The columns of the last operator, then positions."""
+        positions = [pa.field(f"{HIDDEN}p{i}", pa.int64()) for i in range(self.task.positions)]
+        return pa.schema([*self.task.stages[-1].schema, *positions])
 
     def _misfit(self, values: Sequence[Any], field: pa.Field, error: Exception) -> Failure:
         name = self.task.stages[-1].name
@@ -502,7 +511,7 @@ def _forget_old_runs(keep: int = 3) -> None:
         del _cache[key]
 
 
-class _View:
+class View:
     """One batch as a chain sees it: rows and batches of each port, positions, buckets."""
 
     def __init__(self, batch: pa.RecordBatch, positions: bool) -> None:
@@ -561,11 +570,12 @@ def _row_maker(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[dict[
 
 def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Stretches of equal values."""
-    if stop > start and (values is None or (values[start] == values[stop - 1] and len(set(values)) == 1)):
-        yield start, stop
+    if values is None or len(set(values)) == 1:
+        if stop > start:
+            yield start, stop
         return
     first = start
-    for i in range(start + 1, stop + 1) if values is not None else ():
+    for i in range(start + 1, stop + 1):
         if i == stop or values[i] != values[first]:
             yield first, i
             first = i

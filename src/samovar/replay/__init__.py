@@ -1,0 +1,1 @@
+"""Time travel: traces of the past, moments and steps, questions over time, forks."""

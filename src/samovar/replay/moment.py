@@ -1,0 +1,335 @@
+"""`sv.Moment`: a point in the past of a run, and the steps that lead from it. Immutable: a step gives a new moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from samovar.errors import TimeTravelError
+from samovar.graph import operators as ops
+from samovar.record.log import Counters
+from samovar.replay.states import Timeline
+from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
+from samovar.replay.trace import Change, Step, StepKey, Tuple
+from samovar.replay.travel import Stretch, Travel
+
+if TYPE_CHECKING:
+    from samovar.runtime.run import Run
+
+__all__ = ["Moment", "StepInfo"]
+
+
+@dataclass(frozen=True)
+class StepInfo:
+    """The computation step that led to a moment: what was taken, what was given, what it changed."""
+
+    operator: str
+    row: Mapping[str, Any] | None
+    outputs: tuple[Mapping[str, Any], ...]
+    changes: tuple[Change, ...]
+    port: int = 0
+
+
+class Moment:
+    """A point of a run: an epoch, and how many tuples each operator has processed in it.
+
+    `step_over`, `step_into`, `step_out` and `step_back` give other moments; this one stays as it is.
+    """
+
+    def __init__(
+        self,
+        travel: Travel,
+        stretch: Stretch,
+        counts: Mapping[str, int],
+        *,
+        last: StepKey | None = None,
+        inside: tuple[StepKey, ...] = (),
+        previous: Moment | None = None,
+        operator: str | None = None,
+    ) -> None:
+        self._travel = travel
+        self._stretch = stretch
+        self._counts = dict(counts)
+        self._last = last
+        self._inside = inside
+        """Steps that were stepped into and whose scope is not done."""
+        self._previous = previous
+        self._operator = operator
+        """The operator somebody looks at: what `step_back` goes by after a jump."""
+
+    def __repr__(self) -> str:
+        return f"Moment(epoch={self.epoch}, {self._brief()})"
+
+    def _brief(self) -> str:
+        here = self._stretch.segment
+        done = [f"{op}: {n}" for op, n in self._counts.items() if n]
+        return f"level={here.level}, in window: {{{', '.join(done)}}}"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Moment)
+            and other._travel is self._travel
+            and other._stretch is self._stretch
+            and other._counts == self._counts
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._stretch.number, self._stretch.window, tuple(sorted(self._counts.items()))))
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The epoch this moment lies in."""
+        return self._stretch.segment.epoch
+
+    @cached_property
+    def counters(self) -> dict[str, Counters]:
+        """What every operator has taken (on each port) and given since the run began."""
+        trace = self._stretch.traced.trace
+        before = self._travel.counters(self._stretch)
+        made = dict(before)
+        for op, steps in trace.steps.items():
+            done = steps[: self._counts.get(op, 0)]
+            ports = max(len(trace.edges.inputs[op]), 1)
+            taken = [0] * ports
+            given = 0
+            for step in done:
+                if step.taken is not None:
+                    taken[step.port] += 1
+                given += len(step.outputs)
+            old = before.get(op, Counters())
+            sums = tuple(t + (old.taken[i] if i < len(old.taken) else 0) for i, t in enumerate(taken))
+            made[op] = Counters(sums, old.given + given)
+        return made
+
+    def state(self, operator: str) -> dict[str, Any]:
+        """An operator's state here: a mapping from state names to values.
+
+        A Python operator's declared states and attributes; an aggregate's `groups`; for other operators how many tuples
+        they have taken, given and dropped.
+        """
+        self._travel.check(operator)
+        plan = self._travel.tracer.plan
+        op = plan.graph.ops[operator]
+        if isinstance(op, ops.Python) or plan.shape(operator) == "accumulate":
+            stretch, steps = self._state_place(operator)
+            return self._travel.timeline(stretch, operator).at(steps)
+        counted = self.counters.get(operator, Counters())
+        if plan.shape(operator) == "sink":
+            return {"rows": sum(counted.taken)}
+        if plan.shape(operator) == "keep":
+            return {"rows": sum(counted.taken)}
+        made = {"taken": sum(counted.taken), "given": counted.given}
+        if plan.shape(operator) == "some":
+            made["dropped"] = made["taken"] - made["given"]
+        return made
+
+    def _state_place(self, operator: str) -> tuple[Stretch, int]:
+        """Where an operator's state can be read: here, or at the end of the level it worked on last."""
+        travel, here = self._travel, self._stretch
+        if travel.works_in(here.segment, operator):
+            return here, self._counts.get(operator, 0)
+        for number in range(here.number, -1, -1):
+            if travel.works_in(travel.segments[number], operator):
+                stretch = travel.last_of(number)
+                return stretch, len(stretch.traced.trace.steps.get(operator, ()))
+        for number in range(here.number, len(travel.segments)):
+            if travel.works_in(travel.segments[number], operator):
+                return travel.opening(number), 0
+        raise TimeTravelError(f"'{operator}' took no tuples in this run.", operator=operator)
+
+    def pending(self, operator: str, limit: int | None = None) -> list[Tuple]:
+        """Tuples given to an operator and not yet processed by it, in order; those of the traced window."""
+        self._travel.check(operator)
+        trace = self._stretch.traced.trace
+        found = waiting(trace, self._counts, operator)
+        tuples = (trace.step(k).taken for k in found[:limit])
+        return [t for t in tuples if t is not None]
+
+    @property
+    def last(self) -> StepInfo | None:
+        """The computation step that led here; None right after a jump to an epoch's start."""
+        if self._last is None:
+            return None
+        return self._told(self._stretch.traced.trace.step(self._last))
+
+    def _told(self, step: Step) -> StepInfo:
+        line = self._timeline(step.operator)
+        changes = tuple(line.changes[step.number]) if step.number < len(line.changes) else ()
+        return StepInfo(step.operator, step.row, tuple(t.row for t in step.outputs), changes, step.port)
+
+    def _timeline(self, operator: str) -> Timeline:
+        return self._travel.timeline(self._stretch, operator)
+
+    @property
+    def steps(self) -> list[StepInfo]:
+        """The computation steps between the moment before and this one, operator by operator."""
+        if self._previous is None:
+            return []
+        before = self._previous._counts if self._previous._stretch is self._stretch else {}
+        found = []
+        for op, own in self._stretch.traced.trace.steps.items():
+            found += [self._told(s) for s in own[before.get(op, 0) : self._counts.get(op, 0)]]
+        return found
+
+    @property
+    def changes(self) -> list[Change]:
+        """What changed in all states since the moment before; after a jump, what the last step changed."""
+        if self._previous is None:
+            return list(self.last.changes) if self.last is not None else []
+        return [change for step in self.steps for change in step.changes]
+
+    def scope(self, given: Tuple) -> list[Tuple]:
+        """A tuple and all that was made from it, within the traced window."""
+        trace = self._stretch.traced.trace
+        keys = trace.scope(trace.consumers(given))
+        found = {given: None}
+        for key in sorted(keys, key=lambda k: (list(trace.steps).index(k[0]), k[1])):
+            for out in trace.step(key).outputs:
+                found[out] = None
+        return list(found)
+
+    # --- stepping ---------------------------------------------------------------------------------------------------
+
+    def can_step_over(self, operator: str) -> bool:
+        """Whether the operator's next tuple can be processed with its whole scope and no other tuple's."""
+        return self.why_not(operator) is None
+
+    def why_not(self, operator: str) -> str | None:
+        """Why `step_over` is not possible here; None when it is."""
+        at = self._ready(operator)
+        key = next_step(at._trace, at._counts, operator)
+        if key is None:
+            return at._nothing(operator)
+        found = overlap(at._trace, at._counts, key)
+        return None if found is None else at._explain(found)
+
+    def step_over(self, operator: str) -> Moment:
+        """Process an operator's next tuple, and all that comes of it."""
+        at = self._ready(operator)
+        key = at._next(operator)
+        found = overlap(at._trace, at._counts, key)
+        if found is not None:
+            raise TimeTravelError(
+                at._explain(found),
+                operator=operator,
+                hint="Use step_into: it goes operator by operator in the order of the run.",
+            )
+        return at._to(advanced(at._trace, at._counts, at._trace.scope([key])), key, operator, previous=self)
+
+    def step_into(self, operator: str) -> Moment:
+        """Have an operator process its next tuple; what it gives waits at the operators behind it."""
+        at = self._ready(operator)
+        key = at._next(operator)
+        counts = advanced(at._trace, at._counts, [key])
+        return at._to(counts, key, operator, previous=self, inside=(*at._inside, key))
+
+    def step_out(self) -> Moment:
+        """Finish the scope of the tuple that was stepped into last."""
+        for depth in range(len(self._inside), 0, -1):
+            root = self._inside[depth - 1]
+            left = open_steps(self._trace, self._counts, root)
+            if left:
+                counts = advanced(self._trace, self._counts, left)
+                last = max(left, key=lambda k: (list(self._trace.steps).index(k[0]), k[1]))
+                return self._to(counts, last, root[0], previous=self, inside=self._inside[: depth - 1])
+        raise TimeTravelError(
+            "Expected to be inside a tuple's scope, but none is open.",
+            hint="Step into a tuple first: m.step_into('FE').",
+        )
+
+    def step_back(self) -> Moment:
+        """Undo the last step; after a jump, go back by one tuple of the operator that was jumped to."""
+        if self._previous is not None:
+            return self._previous
+        operator = self._operator or next(iter(self._trace.steps), None)
+        if operator is None:
+            raise TimeTravelError("There is nothing before this moment.")
+        done = self._counts.get(operator, 0)
+        if done:
+            own = [(operator, n) for n in range(done - 1)]
+            counts = advanced(self._trace, {}, self._trace.scope(own))
+            last = (operator, done - 2) if done > 1 else None
+            return Moment(self._travel, self._stretch, counts, last=last, operator=operator)
+        before = self._travel.preceding(self._stretch)
+        if before is None:
+            raise TimeTravelError("This is the beginning of the run: there is nothing before it.")
+        trace = before.traced.trace
+        return Moment(self._travel, before, everything(trace), operator=operator)._back_within(operator)
+
+    def _back_within(self, operator: str) -> Moment:
+        number = self._counts.get(operator, 0) - 1
+        last = (operator, number) if number >= 0 else None
+        return Moment(self._travel, self._stretch, self._counts, last=last, operator=operator)
+
+    @property
+    def _trace(self) -> Any:
+        return self._stretch.traced.trace
+
+    def _ready(self, operator: str) -> Moment:
+        """This moment, or the start of the next window when nothing is left of this one for the operator."""
+        self._travel.check(operator)
+        at = self
+        while self._counts_left(at, operator) == 0:
+            following = self._travel.following(at._stretch)
+            if following is None:
+                break
+            counts = dict.fromkeys(following.traced.trace.steps, 0)
+            at = Moment(self._travel, following, counts, previous=self, operator=operator)
+        return at
+
+    @staticmethod
+    def _counts_left(at: Moment, operator: str) -> int:
+        return len(at._trace.steps.get(operator, ())) - at._counts.get(operator, 0)
+
+    def _next(self, operator: str) -> StepKey:
+        key = next_step(self._trace, self._counts, operator)
+        if key is None:
+            raise TimeTravelError(self._nothing(operator), operator=operator, hint=self._where(operator))
+        return key
+
+    def _nothing(self, operator: str) -> str:
+        return f"Expected a tuple waiting at '{operator}', found none."
+
+    def _where(self, operator: str) -> str:
+        waits = [op for op in self._trace.steps if next_step(self._trace, self._counts, op) is not None]
+        return f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
+
+    def _explain(self, found: Overlap) -> str:
+        at = self._trace.step(found.at)
+        other = self._trace.step(found.step)
+        return (
+            f"The next tuple of '{found.operator}' cannot be stepped over alone: at '{at.operator}', {_short(at.row)} "
+            f"comes before the end of its scope, and belongs to the next tuple {_short(other.row)}."
+        )
+
+    def _to(
+        self,
+        counts: Mapping[str, int],
+        last: StepKey,
+        operator: str,
+        *,
+        previous: Moment,
+        inside: tuple[StepKey, ...] = (),
+    ) -> Moment:
+        return Moment(
+            self._travel,
+            self._stretch,
+            counts,
+            last=last,
+            inside=inside,
+            previous=previous,
+            operator=operator,
+        )
+
+    if TYPE_CHECKING:
+
+        def fork(self, changes: Mapping[str, Any]) -> Run: ...
+
+
+def _short(row: Mapping[str, Any] | None) -> str:
+    text = "the end of its input" if row is None else repr(dict(row))
+    return text if len(text) <= 120 else f"{text[:117]}..."

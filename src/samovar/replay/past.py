@@ -1,0 +1,105 @@
+"""`sv.open`: a recording one can look at, resume, and travel in."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from samovar.errors import TimeTravelError
+from samovar.replay.moment import Moment
+from samovar.replay.tracing import Tracer
+from samovar.replay.travel import Travel
+from samovar.runtime.run import Past as Recorded
+from samovar.runtime.run import plans_of
+from samovar.runtime.session import spark_session
+
+__all__ = ["Past", "open_recording"]
+
+
+class Past(Recorded):
+    """A recording opened for looking at. Takes no lock; sees what was committed when it was opened."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, spark: SparkSession | None = None, flow: Any = None
+    ) -> None:
+        super().__init__(path)
+        self._spark = spark
+        self._flow = flow
+        self._made: Travel | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def _travel(self) -> Travel:
+        with self._guard:
+            if self._made is None:
+                history = self.history
+                if not history.epochs:
+                    raise TimeTravelError(
+                        "No epoch of this run was committed: there is no past to go to.",
+                        hint="Resume the run, or start it anew.",
+                    )
+                session = self._spark if self._spark is not None else spark_session()
+                found = plans_of(self._recording, history, session, flow=self._flow)
+                self._made = Travel(
+                    Tracer(
+                        session,
+                        found.plan,
+                        found.tracing,
+                        found.sources,
+                        self._recording,
+                        history,
+                        found.code,
+                    )
+                )
+            return self._made
+
+    def jump(self, to: str | None = None, *, tuples: int | None = None, epoch: int | None = None) -> Moment:
+        """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), or the end of the run: `jump()`."""
+        travel = self._travel
+        if epoch is not None:
+            if to is not None or tuples is not None:
+                raise TimeTravelError("Expected an epoch, or an operator and tuples; got both.")
+            return self._jump_epoch(travel, epoch)
+        if to is None:
+            stretch, counts = travel.end()
+            return Moment(travel, stretch, counts)
+        if tuples is None:
+            raise TimeTravelError(
+                f"Expected how many tuples '{to}' has processed.", hint=f"jump('{to}', tuples=42)"
+            )
+        stretch, counts, last = travel.after(to, tuples)
+        return Moment(travel, stretch, counts, last=last, operator=to)
+
+    def _jump_epoch(self, travel: Travel, epoch: int) -> Moment:
+        count = len(self.history.epochs)
+        if not 0 <= epoch <= count:
+            raise TimeTravelError(
+                f"Expected an epoch from 0 to {count}, got {epoch}.",
+                hint=f"The run has {count} epochs; {count} is its end.",
+            )
+        if epoch == count:
+            stretch, counts = travel.end()
+            return Moment(travel, stretch, counts)
+        number = next(i for i, s in enumerate(travel.segments) if s.epoch == epoch)
+        stretch = travel.opening(number)
+        return Moment(travel, stretch, dict.fromkeys(stretch.traced.trace.steps, 0))
+
+    def close(self) -> None:
+        """Give back what time travel has kept."""
+        if self._made is not None:
+            self._made.tracer.close()
+            self._made = None
+
+
+def open_recording(
+    path: str | os.PathLike[str], *, spark: SparkSession | None = None, flow: Any = None
+) -> Past:
+    """Open a recording to look at it, travel in it, or resume it.
+
+    `spark` is the session that computes what was not kept (default: one is started when needed). `flow` is the
+    workflow, for recordings whose Columns have no SQL form.
+    """
+    return Past(path, spark=spark, flow=flow)

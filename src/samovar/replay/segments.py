@@ -1,0 +1,108 @@
+"""The stretches of a run that can be traced, from its log alone: an epoch on one level. Pure: no Spark.
+
+An epoch that closed several levels in one plan has a segment for each of them: what ended on one level flows on the
+next, so time inside the epoch goes level by level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from samovar.compile.levels import Placement
+from samovar.compile.plan import Plan
+from samovar.graph import operators as ops
+from samovar.record.log import Counters, EpochCommitted
+from samovar.record.store import add_counters
+from samovar.replay.trace import Edges
+
+__all__ = ["Segment", "edges_of", "leaves_of", "segments_of", "taken_before"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One level of one epoch. `low` to `high` are the levels the epoch covered as one plan."""
+
+    epoch: int
+    level: int
+    low: int
+    high: int
+    units: Mapping[str, tuple[int, int]]
+    first: bool
+    last: bool
+
+    def __hash__(self) -> int:
+        return hash((self.epoch, self.level))
+
+
+def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
+    """All segments of a run, in the order of time."""
+    made = []
+    begun: set[int] = set()
+    for fact in epochs:
+        high = fact.level + fact.levels - 1
+        for level in range(fact.level, high + 1):
+            own = level == fact.level
+            made.append(
+                Segment(
+                    fact.epoch,
+                    level,
+                    fact.level,
+                    high,
+                    fact.units if own else {},
+                    first=level not in begun,
+                    last=fact.last if own else True,
+                )
+            )
+            begun.add(level)
+    return made
+
+
+def leaves_of(plan: Plan, level: int) -> list[str]:
+    """Operators whose output comes from storage on a level: sources, stashes, and what has ended before."""
+    placement = plan.placement
+    found = []
+    for name, shape in placement.shapes.items():
+        if level not in placement.streams[name]:
+            continue
+        stored = name in placement.stashed and level > placement.level[name]
+        ended = placement.ends(name) and level > placement.level[name]
+        if shape == "source" or stored or ended:
+            found.append(name)
+    return found
+
+
+def edges_of(plan: Plan, level: int) -> Edges:
+    """The operators that work on a level, the leaves first fed from storage."""
+    placement = plan.placement
+    leaves = leaves_of(plan, level)
+    inputs: dict[str, tuple[str, ...]] = {}
+    shapes: dict[str, str] = {}
+    probe: dict[str, int] = {}
+    for name, op in plan.graph.ops.items():
+        if name in leaves:
+            inputs[name] = ()
+        elif _works(placement, name, level):
+            inputs[name] = op.inputs
+            if name in placement.build:
+                probe[name] = 1 if placement.build[name] == "left" else 0
+        else:
+            continue
+        shapes[name] = "opaque" if isinstance(op, ops.Batches) else plan.shape(name)
+    order = {n: op.order for n, op in plan.graph.ops.items() if isinstance(op, ops.Python) and n in inputs}
+    return Edges(inputs, shapes, dict(plan.width), probe, order)
+
+
+def _works(placement: Placement, name: str, level: int) -> bool:
+    if placement.ends(name):
+        return placement.level[name] == level
+    return placement.works(name, level)
+
+
+def taken_before(epochs: Sequence[EpochCommitted], epoch: int) -> dict[str, Counters]:
+    """Each operator's counters over the epochs before one."""
+    totals: dict[str, Counters] = {}
+    for fact in epochs[:epoch]:
+        for name, counters in fact.counters.items():
+            totals[name] = add_counters(totals.get(name), counters)
+    return totals

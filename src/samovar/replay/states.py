@@ -1,0 +1,160 @@
+"""States as they were: a base, and what each step changed in it. Pure once the base is there.
+
+A state is a mapping from names to values. A value is a map (a declared map, the groups of an aggregate), a list, or a
+plain value. `Timeline` holds the base of one operator at a window's start and the changes of every step of the window;
+the state at a moment is a view of the base with the changes so far laid over it, so that it costs what changed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from samovar.graph.operator import Operator
+from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
+from samovar.replay.trace import ABSENT, Change
+
+__all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
+
+
+class MapView(Mapping[Any, Any]):
+    """A map with some keys changed or gone; the base is shared and never copied."""
+
+    def __init__(self, base: Mapping[Any, Any], over: Mapping[Any, Any]) -> None:
+        self._base = base
+        self._over = over
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._over.get(key, self)
+        if found is self:
+            return self._base[key]
+        if found is ABSENT:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        found = self._over.get(key, self)
+        return key in self._base if found is self else found is not ABSENT
+
+    def __iter__(self) -> Iterator[Any]:
+        for key in self._base:
+            if self._over.get(key) is not ABSENT:
+                yield key
+        for key, value in self._over.items():
+            if key not in self._base and value is not ABSENT:
+                yield key
+
+    def __len__(self) -> int:
+        more = sum(1 for k, v in self._over.items() if v is not ABSENT and k not in self._base)
+        gone = sum(1 for k, v in self._over.items() if v is ABSENT and k in self._base)
+        return len(self._base) + more - gone
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self) == dict(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Timeline:
+    """One operator's state over a window. `changes[n]` is what its n-th step changed."""
+
+    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[Change]]) -> None:
+        self.base = base
+        self.changes = changes
+
+    def at(self, steps: int) -> dict[str, Any]:
+        """The state after so many steps."""
+        over: dict[str, dict[Any, Any]] = {}
+        values = dict(self.base)
+        for step in self.changes[:steps]:
+            for change in step:
+                if isinstance(self.base.get(change.name), Mapping) and change.key is not None:
+                    over.setdefault(change.name, {})[change.key] = change.after
+                elif isinstance(self.base.get(change.name), list) and change.key is not None:
+                    values[change.name] = [*values[change.name][: change.key], change.after]
+                elif change.after is ABSENT:
+                    values.pop(change.name, None)
+                else:
+                    values[change.name] = change.after
+        for name, changed in over.items():
+            values[name] = MapView(self.base[name], changed)
+        return values
+
+
+def attributes(instance: Operator) -> dict[str, Any]:
+    """An operator's state as plain data: what the containers hold, without their bookkeeping."""
+    made: dict[str, Any] = {}
+    for name, value in vars(instance).items():
+        if name.startswith("_sv_"):
+            continue
+        if isinstance(value, StateMap):
+            made[name] = dict(dict.items(value))
+        elif isinstance(value, StateList):
+            made[name] = list(list.__iter__(value))
+        else:
+            made[name] = value
+    for name, kind in declared(type(instance)).items():
+        if name not in made:
+            made[name] = {} if isinstance(kind, MapState) else [] if isinstance(kind, ListState) else None
+    return made
+
+
+def apply_changes(operator: str, state: dict[str, Any], delta: Mapping[str, Any]) -> list[Change]:
+    """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before."""
+    made: list[Change] = []
+    for name, (replaced, changed, deleted) in delta["maps"].items():
+        target: dict[Any, Any] = state.setdefault(name, {})
+        gone = [k for k in target if k not in changed] if replaced else [k for k in deleted if k in target]
+        for key in gone:
+            if key not in changed:
+                made.append(Change(operator, name, key, target[key], ABSENT))
+            del target[key]
+        for key, value in changed.items():
+            before = target.get(key, ABSENT)
+            if before is ABSENT or not _same(before, value):
+                made.append(Change(operator, name, key, before, value))
+            target[key] = value
+    for name, (base, items) in delta["lists"].items():
+        held: list[Any] = state.setdefault(name, [])
+        if base is None:
+            made.append(Change(operator, name, None, list(held), list(items)))
+            state[name] = list(items)
+        else:
+            made += [Change(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
+            held.extend(items)
+    for name, pickled in delta["values"].items():
+        value = pickle.loads(pickled)
+        made.append(Change(operator, name, None, state.get(name, ABSENT), value))
+        state[name] = value
+    for name in delta["gone"]:
+        if name in state:
+            made.append(Change(operator, name, None, state.pop(name), ABSENT))
+    return made
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return type(a) is type(b) and bool(a == b)
+    except Exception:  # an array, say
+        return False
+
+
+def merged(states: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """The state of an operator over its key partitions: maps together, other values by partition."""
+    if len(states) == 1:
+        return dict(next(iter(states.values())))
+    made: dict[str, Any] = {}
+    names = list(dict.fromkeys(n for s in states.values() for n in s))
+    for name in names:
+        values = {bucket: s[name] for bucket, s in states.items() if name in s}
+        if all(isinstance(v, Mapping) for v in values.values()):
+            made[name] = {k: v for part in values.values() for k, v in part.items()}
+        elif len({repr(v) for v in values.values()}) == 1:
+            made[name] = next(iter(values.values()))
+        else:
+            made[name] = values
+    return made

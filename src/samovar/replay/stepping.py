@@ -1,0 +1,95 @@
+"""Where a cursor in a trace may go next. Pure: counters in, counters out.
+
+A cursor is a number of processed steps for each operator. It is *sound* when whatever has been processed was given by
+something processed before. A step advances the counters to the least sound cursor that contains what was asked for;
+tuples from outside are taken along in the recorded order (IcedTea, section 5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from samovar.replay.trace import StepKey, Trace
+
+__all__ = ["Counts", "Overlap", "advanced", "everything", "next_step", "open_steps", "overlap", "waiting"]
+
+Counts = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Why a tuple cannot be stepped over: somewhere the scope of another one comes before the end of its own."""
+
+    operator: str
+    """The operator whose tuple was to be stepped over."""
+    step: StepKey
+    """The step that would have to be done as well: another tuple of the same operator."""
+    at: StepKey
+    """The step, downstream, that belongs to the other tuple and comes first."""
+
+
+def everything(trace: Trace) -> dict[str, int]:
+    """The cursor behind the last step of all operators."""
+    return {op: len(steps) for op, steps in trace.steps.items()}
+
+
+def next_step(trace: Trace, counts: Counts, operator: str) -> StepKey | None:
+    """An operator's next step, if its tuple is there to be processed."""
+    key = (operator, counts.get(operator, 0))
+    if key not in trace:
+        return None
+    made = trace.producer(trace.step(key))
+    return key if made is None or _done(counts, made) else None
+
+
+def waiting(trace: Trace, counts: Counts, operator: str) -> list[StepKey]:
+    """An operator's tuples that have been given and not yet processed, in order."""
+    found = []
+    for step in trace.steps.get(operator, ())[counts.get(operator, 0) :]:
+        made = trace.producer(step)
+        if step.taken is not None and (made is None or _done(counts, made)):
+            found.append(step.key)
+    return found
+
+
+def advanced(trace: Trace, counts: Counts, wanted: Iterable[StepKey]) -> dict[str, int]:
+    """The least sound cursor that is not before `counts` and has processed the wanted steps."""
+    made = {op: counts.get(op, 0) for op in trace.steps}
+    todo = list(wanted)
+    while todo:
+        operator, number = todo.pop()
+        start = made.get(operator, 0)
+        if number < start:
+            continue
+        made[operator] = number + 1
+        for step in trace.steps[operator][start : number + 1]:
+            producer = trace.producer(step)
+            if producer is not None and not _done(made, producer):
+                todo.append(producer)
+    return made
+
+
+def open_steps(trace: Trace, counts: Counts, root: StepKey) -> set[StepKey]:
+    """The steps in the scope of a step that are still to be done."""
+    return {key for key in trace.scope([root]) if not _done(counts, key)}
+
+
+def overlap(trace: Trace, counts: Counts, key: StepKey) -> Overlap | None:
+    """Why a step cannot be stepped over; None when it can."""
+    operator, number = key
+    scope = trace.scope([key])
+    reached = advanced(trace, counts, scope)
+    if reached[operator] <= number + 1:
+        return None
+    other = (operator, number + 1)
+    strangers = trace.scope([other])
+    at = next(
+        (k for k in sorted(strangers) if k != other and k[1] < reached[k[0]]),
+        other,
+    )
+    return Overlap(operator, other, at)
+
+
+def _done(counts: Counts, key: StepKey) -> bool:
+    return key[1] < counts.get(key[0], 0)

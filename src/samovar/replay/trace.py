@@ -1,0 +1,224 @@
+"""A trace: the computation steps of a stretch of an epoch, and the arithmetic of positions that ties them together.
+
+A tuple is named by the operator that gave it and its position. An operator's steps are its input tuples in the order in
+which it took them; a step's outputs carry the position of its input as a prefix (see `parent_of`). Pure: no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["ABSENT", "Change", "Edges", "Position", "Step", "StepKey", "Trace", "Tuple", "parent_of"]
+
+Position = tuple[int, ...]
+StepKey = tuple[str, int]
+"""An operator and the number of its step in the trace."""
+END = 1 << 62
+"""What operators give at the end of their input comes after all tuples (see runtime/worker.py)."""
+
+
+class _Absent:
+    """Where there was no value."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A row on its way, and where it came from."""
+
+    operator: str
+    """The operator that gave it."""
+    position: Position
+    row: Mapping[str, Any] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a step changed in a state: `before` or `after` is ABSENT where a key came or went."""
+
+    operator: str
+    name: str
+    """The state's name: an attribute of a Python operator, `groups`, `rows`, ..."""
+    key: Any
+    """The key of a map or the index of a list; None for a plain value."""
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One computation step: an operator takes a tuple (None: its input has ended), gives tuples, changes its state."""
+
+    operator: str
+    number: int
+    port: int
+    taken: Tuple | None
+    outputs: tuple[Tuple, ...] = ()
+
+    @property
+    def row(self) -> Mapping[str, Any] | None:
+        """The row that was processed; None for the step at the end of the input."""
+        return None if self.taken is None else self.taken.row
+
+    @property
+    def key(self) -> StepKey:
+        return self.operator, self.number
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The workflow as a trace needs it: who feeds whom, and how positions are made."""
+
+    inputs: Mapping[str, tuple[str, ...]]
+    shapes: Mapping[str, str]
+    width: Mapping[str, int]
+    probe: Mapping[str, int]
+    """For joins: the port whose tuples are steps; the other side is state."""
+    order: Mapping[str, str] = field(default_factory=dict)
+    """`arrival` for operators whose order was logged."""
+
+    def consumers(self, name: str) -> list[tuple[str, int]]:
+        """Who takes an operator's output as steps, and on which port."""
+        return [
+            (op, port)
+            for op, ups in self.inputs.items()
+            for port, up in enumerate(ups)
+            if up == name and self.probe.get(op, port) == port
+        ]
+
+    def ports(self, name: str) -> list[int]:
+        """The ports of an operator whose tuples are steps."""
+        if name in self.probe:
+            return [self.probe[name]]
+        return list(range(len(self.inputs[name])))
+
+    def downstream(self, name: str) -> list[str]:
+        """The operator and all behind it, in workflow order."""
+        found = {name}
+        for op, ups in self.inputs.items():
+            if found & set(ups):
+                found.add(op)
+        return [op for op in self.inputs if op in found]
+
+
+def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Position] | None:
+    """From a tuple an operator gave, the port and position of the input tuple it was made from.
+
+    None when it was made from no single tuple: at the end of the input, or by a function over batches.
+    """
+    ups = edges.inputs[name]
+    if not ups or position[0] >= END:
+        return None
+    match edges.shapes[name]:
+        case "one" | "some" | "limit" | "sink":
+            return 0, position
+        case "many":
+            return 0, position[:-1]
+        case "python" | "batches":
+            if len(ups) == 1:
+                return 0, position[: edges.width[ups[0]]]
+            port = position[-2]
+            return port, position[: edges.width[ups[port]]]
+        case "union":
+            port = position[-1]
+            return port, position[: edges.width[ups[port]]]
+        case "join":
+            port = edges.probe[name]
+            return port, position[: edges.width[ups[port]]]
+    return None
+
+
+class Trace:
+    """Steps of all operators over a stretch of an epoch. `steps[op][n]` is the n-th step of that stretch."""
+
+    def __init__(self, edges: Edges, steps: Mapping[str, Sequence[Step]]) -> None:
+        self.edges = edges
+        self.steps: dict[str, tuple[Step, ...]] = {op: tuple(s) for op, s in steps.items()}
+        self._made_by: dict[tuple[str, Position], StepKey] = {}
+        self._taken_by: dict[tuple[str, int, Position], StepKey] = {}
+        for op, own in self.steps.items():
+            for step in own:
+                for out in step.outputs:
+                    self._made_by[op, out.position] = step.key
+                if step.taken is not None:
+                    self._taken_by[op, step.port, step.taken.position] = step.key
+
+    @classmethod
+    def of(
+        cls,
+        edges: Edges,
+        given: Mapping[str, Sequence[Tuple]],
+        *,
+        ends: Mapping[str, Sequence[Tuple]] | None = None,
+        arrivals: Mapping[str, Mapping[tuple[int, Position], int]] | None = None,
+    ) -> Trace:
+        """Steps from what each operator gave. `ends`: what operators gave at the end of their input.
+
+        `arrivals`: for operators that take tuples as they arrive, the place of each (port, position) in that order.
+        """
+        steps: dict[str, list[Step]] = {}
+        for op, ups in edges.inputs.items():
+            if not ups:
+                continue
+            outputs: dict[tuple[int, Position], list[Tuple]] = {}
+            for made in given.get(op, ()):
+                parent = parent_of(edges, op, made.position)
+                if parent is not None:
+                    outputs.setdefault(parent, []).append(made)
+            taken = [(port, t) for port in edges.ports(op) for t in given.get(ups[port], ())]
+            places = (arrivals or {}).get(op)
+            wide = max((edges.width[up] for up in ups), default=0)
+            if places is not None:
+                taken.sort(key=lambda pt: places.get((pt[0], pt[1].position), END))
+            else:
+                taken.sort(key=lambda pt: (_padded(pt[1].position, wide), pt[0]))
+            steps[op] = [
+                Step(op, i, port, t, tuple(outputs.get((port, t.position), ())))
+                for i, (port, t) in enumerate(taken)
+            ]
+            if ends is not None and op in ends:
+                steps[op].append(Step(op, len(steps[op]), 0, None, tuple(ends[op])))
+        return cls(edges, steps)
+
+    def step(self, key: StepKey) -> Step:
+        return self.steps[key[0]][key[1]]
+
+    def __contains__(self, key: StepKey) -> bool:
+        return key[1] < len(self.steps.get(key[0], ()))
+
+    def producer(self, step: Step) -> StepKey | None:
+        """The step that gave this step's tuple; None when it comes from outside the trace."""
+        return None if step.taken is None else self._made_by.get((step.taken.operator, step.taken.position))
+
+    def consumers(self, given: Tuple) -> list[StepKey]:
+        """The steps that take a tuple."""
+        found = (
+            self._taken_by.get((op, port, given.position))
+            for op, port in self.edges.consumers(given.operator)
+        )
+        return [key for key in found if key is not None]
+
+    def scope(self, keys: Iterable[StepKey]) -> set[StepKey]:
+        """The given steps and all steps on tuples made from theirs (IcedTea, Definition 4.4)."""
+        found = set(keys)
+        waiting = list(found)
+        while waiting:
+            for out in self.step(waiting.pop()).outputs:
+                new = [k for k in self.consumers(out) if k not in found]
+                found.update(new)
+                waiting += new
+        return found
+
+
+def _padded(position: Position, width: int) -> Position:
+    return (*position, *([-1] * (width - len(position))))

@@ -1,0 +1,454 @@
+"""Traces from Spark: one segment, one window of positions, every operator's tuples in a single job.
+
+Native operators run as they ran, with positions on every edge; Python operators run the recorded code under trace (see
+worker.py). A window is a range of the leaves' positions. Where an operator on the level needs what came before the
+window (a stateful Python operator, a limit), the rows from the epoch's start on flow through it too, untraced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from samovar.compile.frames import Frames
+from samovar.compile.native import hidden, positioned, visible
+from samovar.compile.plan import Plan
+from samovar.graph import operators as ops
+from samovar.ids import position_columns
+from samovar.record.log import Counters, EpochCommitted
+from samovar.record.store import History, Recording, add_counters
+from samovar.replay.segments import Segment, edges_of, leaves_of
+from samovar.replay.trace import Position, Trace, Tuple
+from samovar.replay.worker import TRACE, Record, read_records, tracing_function
+from samovar.runtime.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
+
+__all__ = ["Replayed", "Traced", "Tracer", "Window"]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A range of leaf positions: from `low` on (None: the epoch's start), before `high` (None: its end)."""
+
+    low: Position | None = None
+    high: Position | None = None
+
+
+@dataclass
+class Traced:
+    """A window's trace, and what the workers told about their states."""
+
+    segment: Segment
+    window: Window
+    trace: Trace
+    bases: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
+    """For each Python operator and bucket: what changed between the epoch's start and the window."""
+    records: dict[str, dict[tuple[int, Position] | None, Record]] = field(default_factory=dict)
+    """For each Python operator: its records by (port, position); None is the end of the input."""
+    failure: Record | None = None
+
+
+class Replayed(Epoch):
+    """An epoch of the past, computed again into a scratch folder. Counts nothing, commits nothing."""
+
+    def __init__(self, context: RunContext, segment: Segment, scratch: Path) -> None:
+        covers = EpochRange(segment.low, segment.high, dict(segment.units), segment.first, segment.last)
+        super().__init__(context, segment.epoch, covers, attempt="replay")
+        self.folder = scratch / f"{segment.epoch:06d}"
+
+    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
+        return df
+
+    def _without_bad(self, name: str, df: DataFrame, units: Any, counts: bool) -> DataFrame:
+        return super()._without_bad(name, df, units, False)
+
+
+class _Windowed(Replayed):
+    """The same with positions everywhere, cut to a window, Python operators under trace."""
+
+    def __init__(
+        self, context: RunContext, original: Replayed, segment: Segment, window: Window, scratch: Path
+    ) -> None:
+        super().__init__(context, segment, scratch)
+        self.segment = segment
+        self.window = window
+        self.original = original
+        self.low = self.high = segment.level
+        self.frames = _TraceFrames(self.plan, self, segment.level, segment.level)
+        self.traced: dict[str, DataFrame] = {}
+
+    @cached_property
+    def prefix(self) -> bool:
+        """Whether rows before the window must flow too."""
+        plan, level = self.plan, self.segment.level
+        return any(
+            plan.shape(n) in ("python", "limit") and plan.placement.works(n, level) for n in plan.graph.ops
+        )
+
+    def slice(self, name: str) -> DataFrame:
+        source = self.context.sources.get(name)
+        start, stop = self.segment.units.get(name, (0, 0))
+        if source is None or start == stop:
+            return self._cut(self._stashed(name) if start != stop else super().slice(name))
+        units = source.units[start:stop]
+        if source.format == "parquet":
+            skip, end = self._units(source, start, stop)
+            units, start = units[skip:end], start + skip
+        if not units:
+            return self.frames._empty(name)
+        df = self.read(source, units, start)
+        return self._cut(df)
+
+    def _units(self, source: Source, start: int, stop: int) -> tuple[int, int]:
+        """Which of the units a window can touch: the others need not be opened."""
+        low, high = self.window.low, self.window.high
+        first, last = start, stop
+        if low is not None and not self.prefix:
+            if source.number < low[0]:
+                return 0, 0
+            first = max(start, low[1] >> ROW_BITS) if source.number == low[0] else start
+        if high is not None:
+            if source.number > high[0]:
+                return 0, 0
+            last = min(stop, (high[1] >> ROW_BITS) + 1) if source.number == high[0] else stop
+        return first - start, max(last, first) - start
+
+    def _stashed(self, name: str) -> DataFrame:
+        """A stash as the run left it; without positions it gets those of its files' rows."""
+        plan = self.original.plan
+        start, stop = self.segment.units[name]
+        epochs = self._stash_epochs(name)[start:stop]
+        schema = self.original.frames._empty(name).schema
+        stored = self._read_parts("stash", name, schema, epochs)
+        if plan.width[name]:
+            return stored
+        folders = self.context.recording.parts("stash", name, epochs)
+        files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
+        group = list(plan.graph.ops).index(name) - 2_000_000
+        place = file_ordinal({f: i for i, f in enumerate(files)}) * F.lit(1 << ROW_BITS)
+        raw = self.spark.read.schema(_plain(schema)).parquet(*files)
+        parts = [F.lit(group), place + F.col("_metadata.row_index")]
+        names = position_columns(self.plan.width[name])
+        fill = [F.lit(-1)] * (len(names) - 2)
+        made = positioned(raw, names, [*parts, *fill])
+        return made.toDF(*schema.names, *hidden(made))
+
+    def _cut(self, df: DataFrame) -> DataFrame:
+        if self.window.high is not None:
+            df = df.filter(~_from(df, self.window.high))
+        if self.window.low is not None and not self.prefix:
+            df = df.filter(_from(df, self.window.low))
+        return df
+
+    def python(self, chain: tuple[str, ...]) -> Callable[..., Any]:
+        head = self.plan.graph.ops[chain[0]]
+        if isinstance(head, ops.Batches):
+            return super().python(chain)
+        return tracing_function(self.task(chain), self.window.low)
+
+    @property
+    def ends(self) -> bool:
+        """Whether operators see the end of their input in this window."""
+        return self.segment.last and self.window.high is None
+
+    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
+        return make()
+
+
+class _TraceFrames(Frames):
+    """Frames of a segment under trace: blocking operators of lower levels give what they gave."""
+
+    inputs: _Windowed
+
+    def ended(self, name: str, *, whole: bool = False) -> DataFrame:
+        if not self.inputs.first and not whole:
+            return self._empty(name)
+        df = self.inputs.original.frames.ended(name, whole=whole)
+        if not hidden(df):
+            df = self._number(name, df)
+        return self.inputs._cut(df) if not whole else df
+
+    def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
+        head = self.plan.graph.ops[chain[0]]
+        assert isinstance(head, ops.Python)
+        made = super()._python(chain, level).persist()
+        self.inputs._reused.append(made)
+        self.inputs.traced[chain[-1]] = made
+        return made.filter(F.col(TRACE).isNull()).drop(TRACE)
+
+    def _python_schema(self, tail: str) -> StructType:
+        fields = [StructField(f.name, f.dataType, True) for f in self.plan.schemas[tail].fields]
+        fields += [StructField(c, LongType(), True) for c in position_columns(self.plan.width[tail])]
+        return StructType([*fields, StructField(TRACE, BinaryType(), True)])
+
+    def _python_ends(self) -> bool:
+        return self.inputs.ends
+
+
+class Tracer:
+    """Traces the segments of one recording. Keeps the session, two plans, and what was computed again."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: Plan,
+        tracing: Plan,
+        sources: dict[str, Source],
+        recording: Recording,
+        history: History,
+        code: dict[str, bytes],
+    ) -> None:
+        self.spark = spark
+        self.plan = plan
+        self.tracing = tracing
+        self.sources = sources
+        self.recording = recording
+        self.history = history
+        self.code = code
+        self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
+
+    def close(self) -> None:
+        """Remove what was computed again."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def original(self, segment: Segment) -> Replayed:
+        """The segment's epoch as it ran."""
+        return Replayed(self._context(self.plan, segment), segment, self.scratch)
+
+    def windowed(self, segment: Segment, window: Window) -> _Windowed:
+        """The segment under trace, cut to a window."""
+        context = self._context(self.tracing, segment)
+        return _Windowed(context, self.original(segment), segment, window, self.scratch)
+
+    def _context(self, plan: Plan, segment: Segment) -> RunContext:
+        past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
+        history = History(started=self.history.started, epochs=list(past))
+        tag = f"{self.recording.run_id}-replay"
+        return RunContext(self.spark, plan, self.sources, self.recording, history, self.code, tag)
+
+    # --- traces -----------------------------------------------------------------------------------------------------
+
+    def trace(self, segment: Segment, window: Window) -> Traced:
+        """All operators' tuples in a window, by one job."""
+        edges = edges_of(self.tracing, segment.level)
+        epoch = self.windowed(segment, window)
+        with self.tagged(f"trace of epoch {segment.epoch}", epoch):
+            parts, names = self._parts(epoch, segment, window)
+            chains = list(epoch.traced)
+            table = _united(self.spark, parts).toArrow() if parts else None
+        made = Traced(segment, window, Trace(edges, {}))
+        given: dict[str, list[Tuple]] = {}
+        ends: dict[str, list[Tuple]] = {}
+        if table is not None:
+            self._read_native(table, names, given)
+            self._read_python(table, chains, made, given, ends)
+        for tuples in given.values():
+            tuples.sort(key=lambda t: t.position)
+        made.trace = Trace.of(edges, given, ends=ends)
+        return made
+
+    def _parts(
+        self, epoch: _Windowed, segment: Segment, window: Window
+    ) -> tuple[list[DataFrame], list[tuple[str, list[str]]]]:
+        plan, level = self.tracing, segment.level
+        edges = edges_of(plan, level)
+        wanted = [
+            n
+            for n in edges.inputs
+            if not plan.placement.is_sink(n)
+            and not (plan.placement.ends(n) and n not in leaves_of(plan, level))
+            and (edges.consumers(n) or n in plan.placement.stashed)
+        ]
+        fused = {n for chain in plan.chains.values() for n in chain}
+        for tail in plan.chains:
+            if edges.inputs.get(tail):
+                epoch.frames.stream(tail, level)
+        wide = max((plan.width[n] for n in wanted), default=0)
+        parts: list[DataFrame] = []
+        names: list[tuple[str, list[str]]] = []
+        for name in wanted:
+            stored = not edges.inputs[name]
+            if name in fused and not stored and not isinstance(plan.graph.ops[name], ops.Batches):
+                continue
+            df = epoch.frames.stream(name, level)
+            if window.low is not None and epoch.prefix:
+                df = df.filter(_from(df, window.low))
+            own, shown = hidden(df), visible(df)
+            plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
+            values = [c for c in plain.columns if c not in own]
+            places: list[Column] = [F.col(c) for c in own]
+            parts.append(
+                plain.select(
+                    F.lit(len(names)).alias("op"),
+                    F.array(*places, *([F.lit(-1).cast("bigint")] * (wide - len(own)))).alias("at"),
+                    F.struct(*values).alias(f"v{len(names)}"),
+                )
+            )
+            names.append((name, shown))
+        for i, made in enumerate(epoch.traced.values()):
+            parts.append(
+                made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
+            )
+        return parts, names
+
+    def _read_native(
+        self, table: pa.Table, names: list[tuple[str, list[str]]], given: dict[str, list[Tuple]]
+    ) -> None:
+        kinds = table.column("op").to_pylist()
+        for i, (name, shown) in enumerate(names):
+            chosen = table.filter(pa.array([k == i for k in kinds]))
+            width = self.tracing.width[name]
+            places = chosen.column("at").to_pylist()
+            values = chosen.column(f"v{i}").to_pylist(maps_as_pydicts="strict")
+            given[name] = [
+                Tuple(name, tuple(at[:width]), dict(zip(shown, value.values(), strict=True)))
+                for at, value in zip(places, values, strict=True)
+            ]
+
+    def _read_python(
+        self,
+        table: pa.Table,
+        chains: list[str],
+        made: Traced,
+        given: dict[str, list[Tuple]],
+        ends: dict[str, list[Tuple]],
+    ) -> None:
+        kinds = table.column("op").to_pylist()
+        for i, tail in enumerate(chains):
+            chain = self.tracing.chains[tail]
+            chosen = table.filter(pa.array([k == -1 - i for k in kinds]))
+            for record in read_records(chosen.column(TRACE)):
+                name = chain[record.stage]
+                names = self.tracing.schemas[name].names
+                outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
+                given.setdefault(name, []).extend(outputs)
+                if record.error is not None:
+                    made.failure = record
+                if record.ended:
+                    ends.setdefault(name, []).extend(outputs)
+                    made.records.setdefault(name, {})[None] = record
+                elif record.at is None:
+                    made.bases.setdefault(name, {})[record.bucket] = record.changes
+                else:
+                    width = len(record.at)
+                    ups = self.tracing.graph.ops[name].inputs
+                    place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
+                    made.records.setdefault(name, {})[record.port, place] = record
+
+    # --- where tuples are -------------------------------------------------------------------------------------------
+
+    def positions(self, segment: Segment, name: str, *, skip: int, count: int) -> list[Position]:
+        """Positions of an operator's input tuples in a segment, in canonical order, some of them."""
+        epoch = self.windowed(segment, Window())
+        edges = edges_of(self.tracing, segment.level)
+        ups = [edges.inputs[name][port] for port in edges.ports(name)]
+        wide = max(self.tracing.width[up] for up in ups)
+        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+            frames = []
+            for port, up in enumerate(ups):
+                df = epoch.frames.stream(up, segment.level)
+                own = hidden(df)
+                fill = [F.lit(-1).cast("bigint")] * (wide - len(own))
+                frames.append(df.select(F.array(*own, *fill).alias("at"), F.lit(port).alias("port")))
+            every = reduce(lambda a, b: a.union(b), frames)
+            found = every.orderBy("at", "port").offset(skip).limit(count).toArrow()
+        return [tuple(at) for at in found.column("at").to_pylist()]
+
+    def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
+        """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
+        epoch = self.windowed(segment, Window())
+        leaves = leaves_of(self.tracing, segment.level)
+        width = min(self.tracing.width[n] for n in leaves)
+        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+            frames = []
+            for name in leaves:
+                df = epoch.frames.stream(name, segment.level)
+                df = df.filter(_from(df, low)) if low is not None else df
+                frames.append(df.select(F.array(*hidden(df)[:width]).alias("at")))
+            every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
+            found = (every if count is None else every.limit(count)).toArrow()
+        return [tuple(at) for at in found.column("at").to_pylist()]
+
+    def counted_before(
+        self, segment: Segment, window: Window, before: Mapping[str, Counters]
+    ) -> dict[str, Counters]:
+        """What each operator had taken and given when a window began, from what it had when its epoch began."""
+        totals = dict(before)
+        for level in range(segment.low, segment.level):  # levels of the same epoch that went before
+            below = self._counts(replace(segment, level=level, units=self._units(segment)), Window())
+            totals = _added(totals, below)
+        if window.low is not None:
+            totals = _added(totals, self._counts(segment, Window(None, window.low)))
+        return totals
+
+    def _units(self, segment: Segment) -> dict[str, tuple[int, int]]:
+        return self.history.epochs[segment.epoch].units
+
+    def _counts(self, segment: Segment, window: Window) -> dict[str, Counters]:
+        epoch = self.windowed(segment, window)
+        edges = edges_of(self.tracing, segment.level)
+        leaves = leaves_of(self.tracing, segment.level)
+        feeding = {up for n in edges.inputs for up in edges.inputs[n] if up in edges.inputs}
+        with self.tagged(f"counts in epoch {segment.epoch}", epoch):
+            parts = [
+                epoch.frames.stream(n, segment.level)
+                .agg(F.count(F.lit(1)).alias("n"))
+                .select(F.lit(n).alias("op"), "n")
+                for n in edges.inputs
+                if n in feeding and n not in self.tracing.fused
+            ]
+            rows = reduce(lambda a, b: a.union(b), parts).collect() if parts else []
+        given = {r["op"]: int(r["n"]) for r in rows}
+        made: dict[str, Counters] = {}
+        for name, ups in edges.inputs.items():
+            taken = tuple(given.get(up, 0) for up in ups)
+            if name not in leaves or self.plan.shape(name) == "source":
+                made[name] = Counters(taken, given.get(name, 0))
+        return made
+
+    @contextlib.contextmanager
+    def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
+        """Name the jobs that follow, and give back what they kept."""
+        tag = f"{self.recording.run_id}-replay"
+        self.spark.addTag(tag)
+        context = getattr(self.spark, "sparkContext", None)
+        if context is not None:
+            context.setJobDescription(f"{self.plan.graph.name}: {what}")
+        try:
+            yield
+        finally:
+            self.spark.removeTag(tag)
+            if context is not None:
+                context.setJobDescription(None)
+            epoch.release()
+
+
+def _from(df: DataFrame, at: Position) -> Column:
+    """Whether a row's position is not before another, compared part by part."""
+    own = hidden(df)[: len(at)]
+    return F.struct(*own) >= F.struct(
+        *(F.lit(v).cast("bigint").alias(c) for c, v in zip(own, at, strict=False))
+    )
+
+
+def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Counters]:
+    return {n: add_counters(a.get(n), b[n]) if n in b else a[n] for n in (*a, *(n for n in b if n not in a))}
+
+
+def _united(spark: SparkSession, parts: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _plain(schema: StructType) -> StructType:
+    return StructType([StructField(f"c{i}", f.dataType, True) for i, f in enumerate(schema.fields)])

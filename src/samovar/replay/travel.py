@@ -1,0 +1,378 @@
+"""A recording one can move about in: its segments, their windows, and the states in them."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from samovar.errors import TimeTravelError, UnknownName
+from samovar.graph import operators as ops
+from samovar.graph.operator import Operator
+from samovar.record.log import Counters
+from samovar.record.state_files import read_state, restore
+from samovar.replay.native_states import group_changes, groups_at_start
+from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of, taken_before
+from samovar.replay.states import Timeline, apply_changes, attributes, merged
+from samovar.replay.stepping import advanced, everything
+from samovar.replay.trace import Change, Edges, Position, StepKey
+from samovar.replay.tracing import Traced, Tracer, Window
+from samovar.runtime.sources import ROW_BITS
+
+__all__ = ["Stretch", "Travel"]
+
+WINDOW = 1000
+"""Leaf tuples that are traced at once."""
+MARGIN = 50
+"""Tuples before the moment that are traced too, for stepping back."""
+KEPT = 24
+"""Windows whose traces are kept."""
+
+
+@dataclass
+class Stretch:
+    """A traced window, and the states in it as far as somebody asked."""
+
+    number: int
+    """The number of its segment in the run."""
+    traced: Traced
+    timelines: dict[str, Timeline] = field(default_factory=dict)
+    before: dict[str, Counters] | None = None
+
+    @property
+    def segment(self) -> Segment:
+        return self.traced.segment
+
+    @property
+    def window(self) -> Window:
+        return self.traced.window
+
+
+class Travel:
+    """Finds and traces what is asked for. Safe for several threads: one traces at a time."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.tracer = tracer
+        self.segments: list[Segment] = segments_of(tracer.history.epochs)
+        self._kept: OrderedDict[tuple[int, Window], Stretch] = OrderedDict()
+        self._lock = threading.RLock()
+
+    # --- names and places -------------------------------------------------------------------------------------------
+
+    @property
+    def operators(self) -> list[str]:
+        return list(self.tracer.plan.graph.ops)
+
+    def check(self, operator: str) -> None:
+        """Raise when there is no such operator."""
+        if operator not in self.tracer.plan.graph.ops:
+            raise UnknownName(operator, self.operators, what="an operator of the run")
+
+    @cached_property
+    def edges(self) -> dict[int, Edges]:
+        """The operators at work on each level."""
+        levels = {s.level for s in self.segments}
+        return {level: edges_of(self.tracer.tracing, level) for level in levels}
+
+    def works_in(self, segment: Segment, operator: str) -> bool:
+        """Whether an operator takes tuples in a segment."""
+        return bool(self.edges[segment.level].inputs.get(operator))
+
+    def taken_in(self, segment: Segment, operator: str) -> int:
+        """How many tuples an operator took in a segment, by the log."""
+        counters = self.tracer.history.epochs[segment.epoch].counters.get(operator)
+        if counters is None or not self.works_in(segment, operator):
+            return 0
+        edges = self.edges[segment.level]
+        return sum(counters.taken[p] for p in edges.ports(operator) if p < len(counters.taken))
+
+    # --- windows ----------------------------------------------------------------------------------------------------
+
+    def stretch(self, number: int, window: Window) -> Stretch:
+        """The trace of a window, from memory if it is there."""
+        key = (number, window)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            made = Stretch(number, self.tracer.trace(self.segments[number], window))
+            self._kept[key] = made
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return made
+
+    def opening(self, number: int) -> Stretch:
+        """The first window of a segment."""
+        return self.stretch(number, Window(None, self._leaf_after(self.segments[number], None, WINDOW)))
+
+    def following(self, stretch: Stretch) -> Stretch | None:
+        """The window behind another one; None at the end of the run."""
+        if stretch.window.high is None:
+            return self.opening(stretch.number + 1) if stretch.number + 1 < len(self.segments) else None
+        low = stretch.window.high
+        high = self._leaf_after(stretch.segment, low, WINDOW)
+        return self.stretch(stretch.number, Window(low, high))
+
+    def preceding(self, stretch: Stretch) -> Stretch | None:
+        """The window before another one; None at the start of the run."""
+        low = stretch.window.low
+        if low is not None:
+            first = self._leaf_before(stretch.segment, low, WINDOW)
+            return self.stretch(stretch.number, Window(first, low))
+        number = stretch.number - 1
+        if number < 0:
+            return None
+        return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
+
+    def _leaf_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
+        """The leaf position `count` tuples after another one; None when the segment ends before."""
+        places = self._runs(segment)
+        if places is None:
+            found = self.tracer.leaf_positions(segment, low, count + 1)
+            return found[count] if len(found) > count else None
+        left = count
+        for source, first, rows in places:
+            start = 0
+            if low is not None:
+                if (source, first + rows) <= low:
+                    continue
+                start = max(0, low[1] - first) if low[0] == source and low[1] >= first else 0
+            if start + left < rows:
+                return source, first + start + left
+            left -= rows - start
+        return None
+
+    def _leaf_before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
+        """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
+        places = self._runs(segment)
+        if places is None:
+            found = self.tracer.leaf_positions(segment, None, None)
+            stop = len(found) if high is None else sum(1 for at in found if at < high)
+            return found[stop - count] if stop > count else None
+        left = count
+        for source, first, rows in reversed(places):
+            stop = rows
+            if high is not None:
+                if (source, first) >= high:
+                    continue
+                stop = min(rows, high[1] - first) if high[0] == source else rows
+            if stop > left:
+                return source, first + stop - left
+            left -= stop
+        return None
+
+    def _runs(self, segment: Segment) -> list[tuple[int, int, int]] | None:
+        """Leaf tuples as runs (source, first place, rows), if files tell their numbers of rows; else None."""
+        made = []
+        for name in leaves_of(self.tracer.plan, segment.level):
+            source = self.tracer.sources.get(name)
+            if source is None or source.format != "parquet":
+                return None
+            start, stop = segment.units.get(name, (0, 0))
+            for i in range(start, stop):
+                rows = source.units[i].rows
+                if rows is None:
+                    return None
+                made.append((source.number, i << ROW_BITS, rows))
+        return sorted(made)
+
+    # --- finding a tuple --------------------------------------------------------------------------------------------
+
+    def after(self, operator: str, tuples: int) -> tuple[Stretch, dict[str, int], StepKey | None]:
+        """Where an operator has just processed so many tuples, with all that came of them."""
+        self.check(operator)
+        if tuples < 0:
+            raise TimeTravelError(f"Expected 0 tuples or more, got {tuples}.", operator=operator)
+        seen = 0
+        for number, segment in enumerate(self.segments):
+            here = self.taken_in(segment, operator)
+            if tuples > seen + here or not self.works_in(segment, operator):
+                seen += here
+                continue
+            return self._at_rank(number, segment, operator, tuples - seen)
+        raise TimeTravelError(
+            f"Expected at most {seen:,} tuples of '{operator}', got {tuples:,}.",
+            operator=operator,
+            hint=f"The run processed {seen:,} tuples there: jump('{operator}', tuples={seen}) is its end.",
+        )
+
+    def _at_rank(
+        self, number: int, segment: Segment, operator: str, rank: int
+    ) -> tuple[Stretch, dict[str, int], StepKey | None]:
+        if rank == 0:
+            stretch = self.opening(number)
+            return stretch, dict.fromkeys(stretch.traced.trace.steps, 0), None
+        skip = max(0, rank - 1 - MARGIN)
+        places = self._places(segment, operator, skip, WINDOW + MARGIN)
+        width = self._leaf_width(segment)
+        low = places[0][:width] if skip else None
+        high = places[-1][:width] if len(places) == WINDOW + MARGIN else None
+        stretch = self.stretch(number, Window(low, high))
+        target = places[rank - 1 - skip]
+        return self.behind(stretch, operator, target)
+
+    def _places(self, segment: Segment, operator: str, skip: int, count: int) -> list[Position]:
+        """Positions of an operator's input tuples; by arithmetic where every leaf tuple reaches it as it is."""
+        runs = self._runs(segment)
+        if runs is not None and self._straight(segment, operator):
+            made: list[Position] = []
+            for source, first, rows in runs:
+                start = min(skip, rows)
+                skip -= start
+                stop = min(rows, start + count - len(made))
+                made += [(source, first + i) for i in range(start, stop)]
+            return made
+        return self.tracer.positions(segment, operator, skip=skip, count=count)
+
+    def _straight(self, segment: Segment, operator: str) -> bool:
+        edges = self.edges[segment.level]
+        at = operator
+        while edges.inputs[at]:
+            if len(edges.inputs[at]) > 1 or (at != operator and edges.shapes[at] != "one"):
+                return False
+            at = edges.inputs[at][0]
+        return len(leaves_of(self.tracer.plan, segment.level)) == 1 or not any(
+            r for r in self._others(segment, at)
+        )
+
+    def _others(self, segment: Segment, leaf: str) -> list[str]:
+        return [n for n in segment.units if n != leaf]
+
+    def _leaf_width(self, segment: Segment) -> int:
+        leaves = leaves_of(self.tracer.plan, segment.level)
+        return min(self.tracer.tracing.width[n] for n in leaves)
+
+    def behind(
+        self, stretch: Stretch, operator: str, at: Position
+    ) -> tuple[Stretch, dict[str, int], StepKey | None]:
+        """The cursor behind the whole scope of the tuple at a position of an operator's input."""
+        trace = stretch.traced.trace
+        steps = trace.steps.get(operator, ())
+        number = next(
+            (s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at)), None
+        )
+        if number is None:
+            raise TimeTravelError(
+                f"The tuple at {at} of '{operator}' was not found when its epoch was computed again.",
+                operator=operator,
+                hint="The replay is not faithful: is the operator before it deterministic?",
+            )
+        own = [(operator, n) for n in range(number + 1)]
+        return stretch, advanced(trace, {}, trace.scope(own)), (operator, number)
+
+    def last_of(self, number: int) -> Stretch:
+        """The last window of a segment."""
+        return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
+
+    def end(self) -> tuple[Stretch, dict[str, int]]:
+        """The end of the run."""
+        stretch = self.last_of(len(self.segments) - 1)
+        return stretch, everything(stretch.traced.trace)
+
+    # --- states -----------------------------------------------------------------------------------------------------
+
+    def timeline(self, stretch: Stretch, operator: str) -> Timeline:
+        """An operator's state over a window."""
+        with self._lock:
+            if operator not in stretch.timelines:
+                stretch.timelines[operator] = self._timeline(stretch, operator)
+            return stretch.timelines[operator]
+
+    def _timeline(self, stretch: Stretch, operator: str) -> Timeline:
+        steps = stretch.traced.trace.steps.get(operator, ())
+        plan = self.tracer.plan
+        if isinstance(plan.graph.ops[operator], ops.Python):
+            return self._python_timeline(stretch, operator)
+        if plan.shape(operator) == "accumulate":
+            return self._group_timeline(stretch, operator)
+        return Timeline({}, [()] * len(steps))
+
+    def _python_timeline(self, stretch: Stretch, operator: str) -> Timeline:
+        traced = stretch.traced
+        states = self.python_states(stretch.segment, operator)
+        for bucket, delta in traced.bases.get(operator, {}).items():
+            apply_changes(operator, states.setdefault(bucket, self._fresh(operator)), delta)
+        many = self.tracer.plan.buckets[operator] > 1
+        base = _by_bucket(states) if many else merged(states or {0: self._fresh(operator)})
+        base = {
+            n: dict(v) if isinstance(v, dict) else list(v) if isinstance(v, list) else v
+            for n, v in base.items()
+        }
+        records = traced.records.get(operator, {})
+        changes: list[list[Change]] = []
+        for step in traced.trace.steps.get(operator, ()):
+            key = None if step.taken is None else (step.port, step.taken.position)
+            record = records.get(key)
+            if record is None:
+                changes.append([])
+                continue
+            state = states.setdefault(record.bucket, self._fresh(operator))
+            made = apply_changes(operator, state, record.changes)
+            changes.append([_in_bucket(c, record.bucket, state) for c in made] if many else made)
+        return Timeline(base, changes)
+
+    def python_states(self, segment: Segment, operator: str) -> dict[int, dict[str, Any]]:
+        """A Python operator's state at the start of an epoch, by key partition."""
+        made: dict[int, dict[str, Any]] = {}
+        for bucket, version in self.tracer.original(segment)._versions(operator).items():
+            instance = self._instance(operator)
+            restore(instance, (read_state(Path(f))[1] for f in version.files))
+            made[bucket] = attributes(instance)
+        return made
+
+    def _instance(self, operator: str) -> Operator:
+        made: Operator = pickle.loads(self.tracer.code[operator])
+        return made
+
+    def _fresh(self, operator: str) -> dict[str, Any]:
+        return attributes(self._instance(operator))
+
+    def _group_timeline(self, stretch: Stretch, operator: str) -> Timeline:
+        segment, window = stretch.segment, stretch.window
+        base = groups_at_start(self.tracer, segment, operator, window)
+        steps = stretch.traced.trace.steps.get(operator, ())
+        found = group_changes(self.tracer, segment, operator, window, base) if steps else {}
+        changes: Sequence[list[Change]] = [
+            found.get(s.taken.position, []) if s.taken is not None else [] for s in steps
+        ]
+        return Timeline({"groups": base}, changes)
+
+    def counters(self, stretch: Stretch) -> dict[str, Counters]:
+        """What each operator had taken and given at a window's start."""
+        with self._lock:
+            if stretch.before is None:
+                before = taken_before(self.tracer.history.epochs, stretch.segment.epoch)
+                stretch.before = self.tracer.counted_before(stretch.segment, stretch.window, before)
+            return stretch.before
+
+
+def _same_place(a: Position, b: Position) -> bool:
+    short = min(len(a), len(b))
+    return a[:short] == b[:short] and all(v == -1 for v in (*a[short:], *b[short:]))
+
+
+def _by_bucket(states: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Maps of all key partitions together; other values by partition."""
+    made: dict[str, Any] = {}
+    for bucket, state in states.items():
+        for name, value in state.items():
+            if isinstance(value, dict):
+                made.setdefault(name, {}).update(value)
+            else:
+                made.setdefault(name, {})[bucket] = value
+    return made
+
+
+def _in_bucket(change: Change, bucket: int, state: dict[str, Any]) -> Change:
+    """A change as it shows in the state of all key partitions together."""
+    if isinstance(state.get(change.name), list) and change.key is not None:
+        held: list[Any] = state[change.name]
+        return Change(change.operator, change.name, bucket, held[: change.key], held[: change.key + 1])
+    if change.key is None:
+        return Change(change.operator, change.name, bucket, change.before, change.after)
+    return change

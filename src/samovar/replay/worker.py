@@ -1,0 +1,180 @@
+"""Python operators under trace, inside Spark's workers: the recorded code over the recorded rows, one tuple at a time.
+
+The running form (`runtime/worker.py`) brings the operators to the window; from there on every step is written down:
+the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace records travel
+beside the rows in a column of their own, pickled; they come from our own workers over Spark's own channel.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from samovar.record.state_files import dumps
+from samovar.runtime.user_errors import UserError
+from samovar.runtime.worker import Chain, Task, View
+
+__all__ = ["TRACE", "Record", "read_records", "tracing_function"]
+
+TRACE = "__sv_trace"
+"""The column of trace records; null in rows that flow on."""
+
+Where = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one step did. `at` None: what the steps before the window changed since the epoch began."""
+
+    stage: int
+    bucket: int
+    port: int
+    at: Where | None
+    outputs: tuple[tuple[Where, tuple[Any, ...]], ...]
+    changes: dict[str, Any]
+    error: Any = None
+    """The failure, when the step raised."""
+    ended: bool = False
+    """Whether this is the step at the end of the input."""
+
+
+def tracing_function(
+    task: Task, start: Where | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tracer = _Tracer(task, start)
+        try:
+            for batch in tracer.run(batches):
+                yield _with_trace(batch, None)
+                yield from tracer.drained()
+        except UserError as error:
+            tracer.failed(error)
+            for _ in batches:
+                pass
+        yield from tracer.drained()
+
+    return run
+
+
+def read_records(column: pa.ChunkedArray) -> list[Record]:
+    """The records of a trace column, in the order they were written."""
+    return [Record(*record) for blob in column.to_pylist() for record in pickle.loads(blob)]
+
+
+class _Tracer(Chain):
+    """A chain that writes down its steps."""
+
+    def __init__(self, task: Task, start: Where | None) -> None:
+        super().__init__(replace(task, stateful=False, marks=False, run=f"{task.run}#trace"))
+        self.start = start or ()
+        self.based = False
+        self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
+        self.records: list[tuple[Any, ...]] = []
+        self.doing: tuple[int, int, Where] | None = None
+        self.schema = pa.schema([])
+
+    def drained(self) -> Iterator[pa.RecordBatch]:
+        """The records so far, as a batch of their own."""
+        if self.records and len(self.schema):
+            columns = [pa.nulls(1, f.type) for f in self.schema]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+            records, self.records = self.records, []
+            yield _with_trace(batch, dumps(records))
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self.schema = self.output_schema()
+        yield from super().run(batches)
+
+    def failed(self, error: UserError) -> None:
+        """The step that raised is a record too, with what it gave and changed before."""
+        if self.doing is not None:
+            stage, port, at = self.doing
+            self._record(stage, port, at, error=error.failure)
+
+    # --- one tuple --------------------------------------------------------------------------------------------------
+
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+        traced = at[: len(self.start)] >= self.start
+        if traced and not self.based:
+            self._base()
+        self.made[stage] = []
+        self.doing = (stage, port, at)
+        super()._feed(stage, row, port, at)
+        if traced:
+            self._record(stage, port, at)
+
+    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+        self.made[stage].append((at, self._pick(stage, row)))
+        made, doing = self.made[stage], self.doing
+        super()._emit(stage, row, at)
+        self.made[stage], self.doing = made, doing
+
+    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """A batch form under trace gets its rows one by one: what it makes must not depend on how rows are cut."""
+        for i in range(start, stop):
+            port = view.ports[i] if view.ports is not None else 0
+            at = view.position(i)
+            traced = at[: len(self.start)] >= self.start
+            if traced and not self.based:
+                self._base()
+            self.made[0] = []
+            self.doing = (0, port, at)
+            for batch in super()._feed_batches(view, i, i + 1):
+                shown = batch.select(self.task.stages[0].schema.names).to_pylist(maps_as_pydicts="strict")
+                children = len(self.made[0])
+                self.made[0] += [((*at, children + n), tuple(row.values())) for n, row in enumerate(shown)]
+                yield batch
+            if traced:
+                self._record(0, port, at)
+
+    def _finish_all(self) -> Iterator[pa.RecordBatch]:
+        if not self.based:
+            self._base()
+        for stage in range(len(self.loaded)):
+            self.made[stage] = []
+            yield from self._finish(stage)
+            self._record(stage, 0, (), ended=True)
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def _enter(self, bucket: int) -> None:
+        if self.bucket == bucket:
+            return
+        super()._enter(bucket)
+        self.based = False
+        for loaded in self.loaded:
+            loaded.capture.settle()
+
+    def _leave(self) -> None:
+        if self.bucket is not None and not self.based:
+            self._base()
+        super()._leave()
+
+    def _base(self) -> None:
+        """What the steps before the window changed since the epoch began."""
+        self.based = True
+        for stage in range(len(self.loaded)):
+            self.made[stage] = []
+            self._record(stage, 0, None)
+
+    def _record(
+        self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
+    ) -> None:
+        changes = self.loaded[stage].capture.changes()
+        made = tuple(self.made[stage])
+        self.records.append((stage, self.bucket or 0, port, at, made, changes, error, ended))
+        self.made[stage] = []
+
+
+def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
+    column = pa.array([records] * batch.num_rows, type=pa.binary())
+    fields = [pa.field(f.name, f.type, True) for f in batch.schema]
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, column], schema=pa.schema([*fields, pa.field(TRACE, pa.binary())])
+    )
