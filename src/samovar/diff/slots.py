@@ -37,6 +37,8 @@ from samovar.diff.queues import Flags, Ids, grouped
 __all__ = ["Batch", "Plan", "Slots", "slots_of"]
 
 _BLOCKS = 256
+_BLOCK_ROWS = 1024
+_LAST = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ class _Punctuations:
 
     def packed(self, side: Side, pending: Pending, at: int) -> None:
         slots, times = pending.arrays[at], pending.arrays[at + 1]
-        size = max(1, pending.length // (_BLOCKS // 4))
+        size = max(_BLOCK_ROWS, pending.length // (_BLOCKS // 4))
         self._blocks[side] = [
             _block(i, slots[i : min(i + size, pending.length)], times[i : min(i + size, pending.length)])
             for i in range(0, pending.length, size)
@@ -312,7 +314,7 @@ def _block(first: int, slots: Ids, times: npt.NDArray[Any]) -> _Block:
     on_time = slots < 0
     marked = slots[~on_time]
     time = times[on_time].min() if on_time.any() else _never(times)
-    slot = int(marked.min()) if len(marked) else np.iinfo(np.int64).max
+    slot = int(marked.min()) if len(marked) else _LAST
     return _Block(first, first + len(slots), time, slot)
 
 
@@ -325,7 +327,7 @@ def _halved(blocks: list[_Block]) -> list[_Block]:
 
 
 def _never(times: npt.NDArray[Any]) -> Any:
-    return np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
+    return np.inf if times.dtype.kind == "f" else _LAST
 
 
 def _counted(groups: Ids, slots: Ids, keys: list[int]) -> dict[tuple[int, int], int]:

@@ -12,7 +12,7 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters
 from samovar.replay.states import Timeline
 from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
-from samovar.replay.trace import Change, Step, StepKey, Tuple
+from samovar.replay.trace import Change, Step, StepKey, Trace, Tuple
 from samovar.replay.travel import Stretch, Travel
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Moment:
         """Tuples given to an operator and not yet processed by it, in order; those of the traced window."""
         self._travel.check(operator)
         trace = self._stretch.traced.trace
-        found = waiting(trace, self._counts, operator)
+        found = waiting(trace, self._counts, operator, self._within(operator))
         tuples = (trace.step(k).taken for k in found[:limit])
         return [t for t in tuples if t is not None]
 
@@ -201,7 +201,7 @@ class Moment:
     def why_not(self, operator: str) -> str | None:
         """Why `step_over` is not possible here; None when it is."""
         at = self._ready(operator)
-        key = next_step(at._trace, at._counts, operator)
+        key = next_step(at._trace, at._counts, operator, at._within(operator))
         if key is None:
             return at._nothing(operator)
         found = overlap(at._trace, at._counts, key)
@@ -265,8 +265,18 @@ class Moment:
         last = (operator, number) if number >= 0 else None
         return Moment(self._travel, self._stretch, self._counts, last=last, operator=operator)
 
+    def _within(self, operator: str) -> set[str]:
+        """The operators looked at: the one that was jumped to or stepped, and all behind it."""
+        edges = self._trace.edges
+        chosen = self._operator
+        if chosen is not None and chosen in edges.inputs:
+            found = edges.downstream(chosen)
+            if operator in found:
+                return found
+        return edges.downstream(operator)
+
     @property
-    def _trace(self) -> Any:
+    def _trace(self) -> Trace:
         return self._stretch.traced.trace
 
     def _ready(self, operator: str) -> Moment:
@@ -286,7 +296,7 @@ class Moment:
         return len(at._trace.steps.get(operator, ())) - at._counts.get(operator, 0)
 
     def _next(self, operator: str) -> StepKey:
-        key = next_step(self._trace, self._counts, operator)
+        key = next_step(self._trace, self._counts, operator, self._within(operator))
         if key is None:
             raise TimeTravelError(self._nothing(operator), operator=operator, hint=self._where(operator))
         return key
@@ -295,7 +305,7 @@ class Moment:
         return f"Expected a tuple waiting at '{operator}', found none."
 
     def _where(self, operator: str) -> str:
-        waits = [op for op in self._trace.steps if next_step(self._trace, self._counts, op) is not None]
+        waits = [op for op in self._trace.steps if waiting(self._trace, self._counts, op, self._within(op))]
         return f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
 
     def _explain(self, found: Overlap) -> str:
@@ -322,8 +332,14 @@ class Moment:
             last=last,
             inside=inside,
             previous=previous,
-            operator=operator,
+            operator=self._chosen(operator),
         )
+
+    def _chosen(self, operator: str) -> str:
+        """The operator looked at stays the same while steps are taken behind it."""
+        mine = self._operator
+        inside = mine is not None and mine in self._trace.edges.inputs
+        return mine if mine and inside and operator in self._trace.edges.downstream(mine) else operator
 
     if TYPE_CHECKING:
 

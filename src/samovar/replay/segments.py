@@ -49,7 +49,7 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
                     level,
                     fact.level,
                     high,
-                    fact.units if own else {},
+                    fact.units,
                     first=level not in begun,
                     last=fact.last if own else True,
                 )
@@ -90,7 +90,8 @@ def edges_of(plan: Plan, level: int) -> Edges:
             continue
         shapes[name] = "opaque" if isinstance(op, ops.Batches) else plan.shape(name)
     order = {n: op.order for n, op in plan.graph.ops.items() if isinstance(op, ops.Python) and n in inputs}
-    return Edges(inputs, shapes, dict(plan.width), probe, order)
+    ranks = {n: i for i, n in enumerate(plan.graph.ops)}
+    return Edges(inputs, shapes, dict(plan.width), probe, order, ranks)
 
 
 def _works(placement: Placement, name: str, level: int) -> bool:

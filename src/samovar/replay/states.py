@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from samovar.graph.operator import Operator
-from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
+from samovar.graph.state import StateList, StateMap, declared
 from samovar.replay.trace import ABSENT, Change
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
@@ -88,6 +88,8 @@ class Timeline:
 def attributes(instance: Operator) -> dict[str, Any]:
     """An operator's state as plain data: what the containers hold, without their bookkeeping."""
     made: dict[str, Any] = {}
+    for name in declared(type(instance)):
+        getattr(instance, name)  # a declared state comes into being when it is first looked at
     for name, value in vars(instance).items():
         if name.startswith("_sv_"):
             continue
@@ -97,9 +99,6 @@ def attributes(instance: Operator) -> dict[str, Any]:
             made[name] = list(list.__iter__(value))
         else:
             made[name] = value
-    for name, kind in declared(type(instance)).items():
-        if name not in made:
-            made[name] = {} if isinstance(kind, MapState) else [] if isinstance(kind, ListState) else None
     return made
 
 

@@ -1,13 +1,15 @@
 """Where a cursor in a trace may go next. Pure: counters in, counters out.
 
 A cursor is a number of processed steps for each operator. It is *sound* when whatever has been processed was given by
-something processed before. A step advances the counters to the least sound cursor that contains what was asked for;
-tuples from outside are taken along in the recorded order (IcedTea, section 5.1).
+something processed before. A step advances the counters to the least sound cursor that contains what was asked for.
+`within` names the operators a person looks at (IcedTea's G): what comes from outside of them is there whenever it is
+asked for, and is taken along in the recorded order (section 5.1).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from samovar.replay.trace import StepKey, Trace
@@ -34,23 +36,25 @@ def everything(trace: Trace) -> dict[str, int]:
     return {op: len(steps) for op, steps in trace.steps.items()}
 
 
-def next_step(trace: Trace, counts: Counts, operator: str) -> StepKey | None:
+def next_step(trace: Trace, counts: Counts, operator: str, within: AbstractSet[str]) -> StepKey | None:
     """An operator's next step, if its tuple is there to be processed."""
     key = (operator, counts.get(operator, 0))
-    if key not in trace:
-        return None
-    made = trace.producer(trace.step(key))
-    return key if made is None or _done(counts, made) else None
+    return key if key in trace and _given(trace, counts, key, within) else None
 
 
-def waiting(trace: Trace, counts: Counts, operator: str) -> list[StepKey]:
+def waiting(trace: Trace, counts: Counts, operator: str, within: AbstractSet[str]) -> list[StepKey]:
     """An operator's tuples that have been given and not yet processed, in order."""
-    found = []
-    for step in trace.steps.get(operator, ())[counts.get(operator, 0) :]:
-        made = trace.producer(step)
-        if step.taken is not None and (made is None or _done(counts, made)):
-            found.append(step.key)
-    return found
+    steps = trace.steps.get(operator, ())[counts.get(operator, 0) :]
+    return [s.key for s in steps if s.taken is not None and _given(trace, counts, s.key, within)]
+
+
+def _given(trace: Trace, counts: Counts, key: StepKey, within: AbstractSet[str]) -> bool:
+    step = trace.step(key)
+    if step.taken is None:  # the end of the input: when everything before has come
+        ups = trace.edges.inputs[step.operator]
+        return all(counts.get(up, 0) >= len(trace.steps.get(up, ())) for up in ups if up in within)
+    made = trace.producer(step)
+    return made is None or made[0] not in within or _done(counts, made)
 
 
 def advanced(trace: Trace, counts: Counts, wanted: Iterable[StepKey]) -> dict[str, int]:

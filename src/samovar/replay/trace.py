@@ -86,6 +86,8 @@ class Edges:
     """For joins: the port whose tuples are steps; the other side is state."""
     order: Mapping[str, str] = field(default_factory=dict)
     """`arrival` for operators whose order was logged."""
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    """The place of each operator in the workflow: what it gives at its end has that in its position."""
 
     def consumers(self, name: str) -> list[tuple[str, int]]:
         """Who takes an operator's output as steps, and on which port."""
@@ -102,13 +104,13 @@ class Edges:
             return [self.probe[name]]
         return list(range(len(self.inputs[name])))
 
-    def downstream(self, name: str) -> list[str]:
-        """The operator and all behind it, in workflow order."""
+    def downstream(self, name: str) -> set[str]:
+        """The operator and all behind it (IcedTea's G)."""
         found = {name}
         for op, ups in self.inputs.items():
             if found & set(ups):
                 found.add(op)
-        return [op for op in self.inputs if op in found]
+        return found
 
 
 def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Position] | None:
@@ -117,7 +119,7 @@ def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Positio
     None when it was made from no single tuple: at the end of the input, or by a function over batches.
     """
     ups = edges.inputs[name]
-    if not ups or position[0] >= END:
+    if not ups or position[0] == END + edges.ranks.get(name, 0):
         return None
     match edges.shapes[name]:
         case "one" | "some" | "limit" | "sink":

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StructField, StructType
 
 from samovar.compile.frames import Frames
 from samovar.compile.native import hidden, positioned, visible
@@ -292,7 +292,7 @@ class Tracer:
                 plain.select(
                     F.lit(len(names)).alias("op"),
                     F.array(*places, *([F.lit(-1).cast("bigint")] * (wide - len(own)))).alias("at"),
-                    F.struct(*values).alias(f"v{len(names)}"),
+                    F.struct(*values).cast(_relaxed(plain.select(*values).schema)).alias(f"v{len(names)}"),
                 )
             )
             names.append((name, shown))
@@ -448,6 +448,17 @@ def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Co
 
 def _united(spark: SparkSession, parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _relaxed(kind: Any) -> Any:
+    """The type with nulls allowed in all its parts: beside other operators' rows, a row's columns are null."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, _relaxed(f.dataType), True) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_relaxed(kind.elementType), True)
+    if isinstance(kind, MapType):
+        return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), True)
+    return kind
 
 
 def _plain(schema: StructType) -> StructType:
