@@ -22,7 +22,7 @@ from samovar.diff.queues import Flags, Ids
 
 __all__ = ["Pending", "Spill"]
 
-_PACK_AT = 16384
+_PACK_AT = 4096
 Array = npt.NDArray[Any]
 
 
