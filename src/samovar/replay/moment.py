@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.record.log import Counters
+from samovar.replay.lines import Line, run_lines
+from samovar.replay.queries import find_last_change
 from samovar.replay.states import Timeline
 from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
 from samovar.replay.trace import Change, Step, StepKey, Trace, Tuple
@@ -191,6 +193,37 @@ class Moment:
             for out in trace.step(key).outputs:
                 found[out] = None
         return list(found)
+
+    def last_change(self, operator: str, key: Any = None, name: str | None = None) -> Moment | None:
+        """The moment after the last step, here or before, that changed a key of an operator's state.
+
+        `name` is the state's name, where several have such a key; a plain value has no key: `name` alone.
+        """
+        found = find_last_change(self._travel, self._stretch, self._counts, operator, key, name)
+        if found is None:
+            return None
+        stretch, counts, last = found
+        return Moment(self._travel, stretch, counts, last=last, operator=operator)
+
+    def lines(self, operator: str | None = None) -> list[Line]:
+        """The lines that a Python operator's last step before this moment ran, with the locals at each."""
+        chosen = operator or (self._last[0] if self._last else "")
+        self._travel.check(chosen)
+        if not isinstance(self._travel.tracer.plan.graph.ops[chosen], ops.Python):
+            raise TimeTravelError(
+                f"'{chosen}' runs inside Spark: it has no lines.",
+                operator=chosen,
+                hint="Lines can be shown for Python operators.",
+            )
+        number = self._counts.get(chosen, 0) - 1
+        if number < 0:
+            raise TimeTravelError(
+                f"'{chosen}' has processed no tuple in the window before this moment.",
+                operator=chosen,
+                hint=f"Step first: m.step_into('{chosen}').lines('{chosen}').",
+            )
+        step = self._trace.steps[chosen][number]
+        return run_lines(self._travel.instance_at(self._stretch, chosen, number), step.row, step.port)
 
     # --- stepping ---------------------------------------------------------------------------------------------------
 

@@ -18,12 +18,13 @@ from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, quote_name, split_alias
 from samovar.ids import position_columns
 from samovar.replay.segments import Segment
-from samovar.replay.trace import ABSENT, Change, Position
+from samovar.replay.trace import ABSENT, Change, Position, Window
 
 if TYPE_CHECKING:
-    from samovar.replay.tracing import Tracer, Window
+    from samovar.replay.tracing import Tracer
+    from samovar.runtime.epoch import Epoch
 
-__all__ = ["group_changes", "groups_at_start"]
+__all__ = ["first_group", "group_changes", "groups_at_start"]
 
 _LIMIT = 200_000
 """Groups that are taken to the driver at most."""
@@ -52,6 +53,36 @@ def group_changes(
     base: Mapping[Any, Mapping[str, Any]],
 ) -> dict[Position, list[Change]]:
     """For each input tuple of a window, how its group changed."""
+    shown, keys, epoch = _running(tracer, segment, name, window)
+    with tracer.tagged(f"changes of {name}", epoch):
+        table = shown.toArrow()
+    names = table.column_names[:-1]
+    rows = table.to_pylist(maps_as_pydicts="strict")
+    rows.sort(key=lambda r: r["__sv_at"])
+    now: dict[Any, Any] = {}
+    made: dict[Position, list[Change]] = {}
+    for row in rows:
+        at = tuple(row["__sv_at"])
+        ((key, value),) = _groups([row], names, len(keys))
+        before_value = now.get(key, base.get(key, ABSENT))
+        now[key] = value
+        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value)]
+    return made
+
+
+def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> Position | None:
+    """The position of the first input tuple of a segment after which a group meets a condition on its columns."""
+    shown, _, epoch = _running(tracer, segment, name, Window())
+    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        found = shown.filter(condition).orderBy("__sv_at").limit(1).select("__sv_at").toArrow()
+    places = found.column("__sv_at").to_pylist()
+    return tuple(places[0]) if places else None
+
+
+def _running(
+    tracer: Tracer, segment: Segment, name: str, window: Window
+) -> tuple[DataFrame, list[str], Epoch]:
+    """For each input tuple of a window, its group as it was after it; the names of the keys."""
     plan = tracer.tracing
     cut = plan.accumulators[name]
     up = plan.graph.ops[name].inputs[0]
@@ -83,20 +114,7 @@ def group_changes(
         F.col(ROWS),
         F.array(*places).alias("__sv_at"),
     )
-    with tracer.tagged(f"changes of {name}", epoch):
-        table = shown.toArrow()
-    names = table.column_names[:-1]
-    rows = table.to_pylist(maps_as_pydicts="strict")
-    rows.sort(key=lambda r: r["__sv_at"])
-    now: dict[Any, Any] = {}
-    made: dict[Position, list[Change]] = {}
-    for row in rows:
-        at = tuple(row["__sv_at"])
-        ((key, value),) = _groups([row], names, len(keys))
-        before_value = now.get(key, base.get(key, ABSENT))
-        now[key] = value
-        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value)]
-    return made
+    return shown, keys, epoch
 
 
 _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"

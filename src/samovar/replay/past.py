@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from samovar.errors import TimeTravelError
 from samovar.replay.moment import Moment
+from samovar.replay.queries import Origin, Predicate, find_first, find_origins, log_rows
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
 from samovar.runtime.run import Past as Recorded
@@ -86,6 +89,32 @@ class Past(Recorded):
         number = next(i for i, s in enumerate(travel.segments) if s.epoch == epoch)
         stretch = travel.opening(number)
         return Moment(travel, stretch, dict.fromkeys(stretch.traced.trace.steps, 0))
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def first(self, operator: str, predicate: Predicate) -> Moment | None:
+        """The first moment where something holds; None when it never did.
+
+        For a Python operator a Python expression over its states' names (and `row`), or a callable of its state; for an
+        aggregate SQL over its output columns; for other operators SQL over their input rows.
+        """
+        travel = self._travel
+        found = find_first(travel, operator, predicate)
+        if found is None:
+            return None
+        stretch, counts, last = found
+        return Moment(travel, stretch, counts, last=last, operator=operator)
+
+    def why(self, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
+        """The tuples that led to a row of a sink: the row's own way first, then what went into its groups.
+
+        `row` is the row or some of its columns (the first that matches counts), or its number in the result.
+        """
+        return find_origins(self._travel, sink, row, limit)
+
+    def log(self, operator: str, expression: str, where: str | None = None) -> pa.Table:
+        """An expression (SQL) over the operator's input tuples, as if it had been logged: epoch, port, value."""
+        return log_rows(self._travel, operator, expression, where)
 
     def close(self) -> None:
         """Give back what time travel has kept."""

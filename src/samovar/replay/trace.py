@@ -10,7 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ABSENT", "Change", "Edges", "Position", "Step", "StepKey", "Trace", "Tuple", "parent_of"]
+__all__ = [
+    "ABSENT",
+    "Change",
+    "Edges",
+    "Position",
+    "Step",
+    "StepKey",
+    "Trace",
+    "Tuple",
+    "Window",
+    "parent_of",
+]
 
 Position = tuple[int, ...]
 StepKey = tuple[str, int]
@@ -140,6 +151,14 @@ def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Positio
     return None
 
 
+@dataclass(frozen=True)
+class Window:
+    """A range of leaf positions: from `low` on (None: the epoch's start), before `high` (None: its end)."""
+
+    low: Position | None = None
+    high: Position | None = None
+
+
 class Trace:
     """Steps of all operators over a stretch of an epoch. `steps[op][n]` is the n-th step of that stretch."""
 
@@ -200,7 +219,11 @@ class Trace:
 
     def producer(self, step: Step) -> StepKey | None:
         """The step that gave this step's tuple; None when it comes from outside the trace."""
-        return None if step.taken is None else self._made_by.get((step.taken.operator, step.taken.position))
+        return None if step.taken is None else self.producer_of(step.taken)
+
+    def producer_of(self, given: Tuple) -> StepKey | None:
+        """The step that gave a tuple; None when it comes from outside the trace."""
+        return self._made_by.get((given.operator, given.position))
 
     def consumers(self, given: Tuple) -> list[StepKey]:
         """The steps that take a tuple."""

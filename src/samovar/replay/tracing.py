@@ -29,20 +29,12 @@ from samovar.ids import position_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.store import History, Recording, add_counters
 from samovar.replay.segments import Segment, edges_of, leaves_of
-from samovar.replay.trace import Position, Trace, Tuple
-from samovar.replay.worker import TRACE, Record, read_records, tracing_function
+from samovar.replay.trace import Position, Trace, Tuple, Window
+from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
 
-__all__ = ["Replayed", "Traced", "Tracer", "Window"]
-
-
-@dataclass(frozen=True)
-class Window:
-    """A range of leaf positions: from `low` on (None: the epoch's start), before `high` (None: its end)."""
-
-    low: Position | None = None
-    high: Position | None = None
+__all__ = ["Replayed", "Traced", "Tracer"]
 
 
 @dataclass
@@ -87,6 +79,7 @@ class _Windowed(Replayed):
         self.low = self.high = segment.level
         self.frames = _TraceFrames(self.plan, self, segment.level, segment.level)
         self.traced: dict[str, DataFrame] = {}
+        self.probe: tuple[tuple[str, ...], Probe] | None = None
 
     @cached_property
     def prefix(self) -> bool:
@@ -155,6 +148,8 @@ class _Windowed(Replayed):
         head = self.plan.graph.ops[chain[0]]
         if isinstance(head, ops.Batches):
             return super().python(chain)
+        if self.probe is not None and self.probe[0] == chain:
+            return probing_function(self.task(chain), self.probe[1])
         return tracing_function(self.task(chain), self.window.low)
 
     @property
@@ -345,6 +340,16 @@ class Tracer:
                     ups = self.tracing.graph.ops[name].inputs
                     place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
                     made.records.setdefault(name, {})[record.port, place] = record
+
+    def probe(self, segment: Segment, operator: str, probe: Probe) -> list[Record]:
+        """What a probe finds in a Python operator's states over a segment, one record a key partition at most."""
+        tail, chain = next((t, c) for t, c in self.tracing.chains.items() if operator in c)
+        epoch = self.windowed(segment, Window(None, probe.before))
+        epoch.probe = (chain, replace(probe, stage=chain.index(operator)))
+        with self.tagged(f"search in epoch {segment.epoch}", epoch):
+            epoch.frames.stream(tail, segment.level)
+            found = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
+        return read_records(found.column(TRACE))
 
     # --- where tuples are -------------------------------------------------------------------------------------------
 

@@ -20,8 +20,9 @@ from samovar.replay.native_states import group_changes, groups_at_start
 from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of, taken_before
 from samovar.replay.states import Timeline, apply_changes, attributes, merged
 from samovar.replay.stepping import advanced, everything
-from samovar.replay.trace import Change, Edges, Position, StepKey
-from samovar.replay.tracing import Traced, Tracer, Window
+from samovar.replay.trace import Change, Edges, Position, Step, StepKey, Window
+from samovar.replay.tracing import Traced, Tracer
+from samovar.replay.worker import Record
 from samovar.runtime.sources import ROW_BITS
 
 __all__ = ["Stretch", "Travel"]
@@ -265,6 +266,16 @@ class Travel:
         own = [(operator, n) for n in range(number + 1)]
         return stretch, advanced(trace, {}, trace.scope(own)), (operator, number)
 
+    def around(
+        self, number: int, operator: str, at: Position
+    ) -> tuple[Stretch, dict[str, int], StepKey | None]:
+        """The cursor behind the tuple at a position of an operator's input, in a window around it."""
+        segment = self.segments[number]
+        leaf = at[: self._leaf_width(segment)]
+        low = self._leaf_before(segment, leaf, MARGIN)
+        high = self._leaf_after(segment, leaf, WINDOW)
+        return self.behind(self.stretch(number, Window(low, high)), operator, at)
+
     def last_of(self, number: int) -> Stretch:
         """The last window of a segment."""
         return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
@@ -306,8 +317,7 @@ class Travel:
         records = traced.records.get(operator, {})
         changes: list[list[Change]] = []
         for step in traced.trace.steps.get(operator, ()):
-            key = None if step.taken is None else (step.port, step.taken.position)
-            record = records.get(key)
+            record = _record_of(records, step)
             if record is None:
                 changes.append([])
                 continue
@@ -320,17 +330,37 @@ class Travel:
         """A Python operator's state at the start of an epoch, by key partition."""
         made: dict[int, dict[str, Any]] = {}
         for bucket, version in self.tracer.original(segment)._versions(operator).items():
-            instance = self._instance(operator)
+            instance = self.instance(operator)
             restore(instance, (read_state(Path(f))[1] for f in version.files))
             made[bucket] = attributes(instance)
         return made
 
-    def _instance(self, operator: str) -> Operator:
+    def instance(self, operator: str) -> Operator:
+        """An operator as it was written, without state."""
         made: Operator = pickle.loads(self.tracer.code[operator])
         return made
 
+    def instance_at(self, stretch: Stretch, operator: str, number: int) -> Operator:
+        """An operator as it was before one of its steps, to run that step again here."""
+        records = stretch.traced.records.get(operator, {})
+        steps = stretch.traced.trace.steps[operator]
+        wanted = _record_of(records, steps[number])
+        bucket = wanted.bucket if wanted is not None else 0
+        made = self.instance(operator)
+        version = self.tracer.original(stretch.segment)._versions(operator).get(bucket)
+        files = version.files if version is not None else ()
+        deltas = [read_state(Path(f))[1] for f in files]
+        if bucket in stretch.traced.bases.get(operator, {}):
+            deltas.append(stretch.traced.bases[operator][bucket])
+        for step in steps[:number]:
+            record = _record_of(records, step)
+            if record is not None and record.bucket == bucket:
+                deltas.append(record.changes)
+        restore(made, deltas)
+        return made
+
     def _fresh(self, operator: str) -> dict[str, Any]:
-        return attributes(self._instance(operator))
+        return attributes(self.instance(operator))
 
     def _group_timeline(self, stretch: Stretch, operator: str) -> Timeline:
         segment, window = stretch.segment, stretch.window
@@ -349,6 +379,10 @@ class Travel:
                 before = taken_before(self.tracer.history.epochs, stretch.segment.epoch)
                 stretch.before = self.tracer.counted_before(stretch.segment, stretch.window, before)
             return stretch.before
+
+
+def _record_of(records: dict[Any, Record], step: Step) -> Record | None:
+    return records.get(None if step.taken is None else (step.port, step.taken.position))
 
 
 def _same_place(a: Position, b: Position) -> bool:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from samovar.graph.state import declared
 from samovar.record.state_files import dumps
 from samovar.runtime.user_errors import UserError
-from samovar.runtime.worker import Chain, Task, View
+from samovar.runtime.worker import END, Chain, Task, View
 
-__all__ = ["TRACE", "Record", "read_records", "tracing_function"]
+__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
@@ -178,3 +180,96 @@ def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [*batch.columns, column], schema=pa.schema([*fields, pa.field(TRACE, pa.binary())])
     )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What to look for in a stage's states: the first step after which it holds, or the last that changed a key."""
+
+    stage: int
+    expression: str | None = None
+    """A Python expression over the state's names and `row`."""
+    function: bytes | None = None
+    """A pickled callable of the state."""
+    key: tuple[str | None, Any] | None = None
+    """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
+    before: Where | None = None
+    """Only steps before this position count."""
+
+
+def probing_function(
+    task: Task, probe: Probe
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: rows flow on as in a run; what the probe found comes as a record."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        prober = _Prober(task, probe)
+        for batch in prober.run(batches):
+            yield _with_trace(batch, None)
+        yield from prober.drained()
+
+    return run
+
+
+class _Prober(_Tracer):
+    """Looks at the state after each step of one stage; records the step that was looked for."""
+
+    def __init__(self, task: Task, probe: Probe) -> None:
+        super().__init__(task, None)
+        self.probe = probe
+        self.found: dict[int, tuple[Any, ...]] = {}
+        self.holds: Callable[[], bool] | None = None
+
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+        Chain._feed(self, stage, row, port, at)
+        if stage == self.probe.stage:
+            self._look(port, at, row)
+
+    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+        Chain._emit(self, stage, row, at)
+
+    def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
+        probe, bucket = self.probe, self.bucket or 0
+        if probe.before is not None and at[: len(probe.before)] >= probe.before:
+            return
+        if probe.key is not None:
+            if _touches(self.loaded[probe.stage].capture.changes(), *probe.key):
+                self.found[bucket] = (probe.stage, bucket, port, at, (), {}, None, ended)
+            return
+        if bucket not in self.found and self._holds(row):
+            self.found[bucket] = (probe.stage, bucket, port, at, (), {}, None, ended)
+
+    def _holds(self, row: Mapping[str, Any] | None) -> bool:
+        instance = self.loaded[self.probe.stage].instance
+        state = {n: getattr(instance, n) for n in (*declared(type(instance)), *vars(instance))}
+        if self.probe.function is not None:
+            return bool(pickle.loads(self.probe.function)(state))
+        return bool(eval(self.code, {**state, "row": row}))
+
+    @cached_property
+    def code(self) -> Any:
+        return compile(self.probe.expression or "", "<predicate>", "eval")
+
+    def _finish_all(self) -> Iterator[pa.RecordBatch]:
+        for stage in range(len(self.loaded)):
+            yield from self._finish(stage)
+            if stage == self.probe.stage:
+                self._look(0, (END,), None, ended=True)
+
+    def _base(self) -> None:
+        self.based = True
+
+    def _leave(self) -> None:
+        Chain._leave(self)
+
+    def drained(self) -> Iterator[pa.RecordBatch]:
+        self.records = list(self.found.values())
+        yield from super().drained()
+
+
+def _touches(changes: Mapping[str, Any], name: str | None, key: Any) -> bool:
+    """Whether changes reach a key of a map, or a plain value that is named."""
+    for own, (replaced, changed, deleted) in changes["maps"].items():
+        if name in (None, own) and (replaced or key in changed or key in deleted):
+            return True
+    return name is not None and (name in changes["values"] or name in changes["lists"]) and key is None

@@ -1,0 +1,98 @@
+"""Inside one step of a Python operator: the lines that ran, and the locals at each."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import linecache
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any
+
+from samovar.graph.operator import Operator, is_batch_form
+
+__all__ = ["Line", "run_lines"]
+
+LIMIT = 10_000
+"""Lines that are noted at most."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that is about to run, the locals before it, and what it gave (`yield`) if it gave something."""
+
+    number: int
+    text: str
+    locals: Mapping[str, Any] = field(repr=False)
+    function: str = ""
+    event: str = "line"
+    """`line`, `return` (what is left or yielded is in `value`) or `exception`."""
+    value: Any = None
+
+
+def run_lines(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[Line]:
+    """Process a tuple (None: the end of the input) and note every line of the operator's own file that runs."""
+    if is_batch_form(type(instance)):
+        import pyarrow as pa
+
+        batch = pa.RecordBatch.from_pylist([dict(row or {})])
+        return _traced(type(instance), lambda: instance.process_batch(batch, port))  # type: ignore[attr-defined]
+    if row is None:
+        return _traced(type(instance), lambda: _called(instance.finish, port))
+    return _traced(type(instance), lambda: _called(instance.process, dict(row), port))
+
+
+def _called(function: Any, *arguments: Any) -> Any:
+    wanted = len(inspect.signature(function).parameters)
+    return function(*arguments[:wanted])
+
+
+def _traced(kind: type, call: Any) -> list[Line]:
+    files = {
+        code.co_filename
+        for base in kind.__mro__
+        for value in vars(base).values()
+        if (code := _code_of(value)) is not None and base is not Operator and base is not object
+    }
+    made: list[Line] = []
+
+    def trace(frame: FrameType, event: str, value: Any) -> Any:
+        if frame.f_code.co_filename not in files:
+            return None
+        if event in ("line", "return", "exception") and len(made) < LIMIT:
+            made.append(
+                Line(
+                    frame.f_lineno,
+                    linecache.getline(frame.f_code.co_filename, frame.f_lineno).rstrip("\n"),
+                    {k: _copied(v) for k, v in frame.f_locals.items() if k != "self"},
+                    frame.f_code.co_name,
+                    event,
+                    _copied(value[1]) if event == "exception" else _copied(value),
+                )
+            )
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        for _ in call() or ():
+            pass
+    except Exception:  # the last line says so
+        pass
+    finally:
+        sys.settrace(before)
+    return made
+
+
+def _code_of(value: Any) -> CodeType | None:
+    found = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+    return found if isinstance(found, CodeType) else None
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        return repr(value)

@@ -1,0 +1,417 @@
+"""Questions over time: when did this become true, what changed this last, where did this row come from.
+
+Every epoch's start is known, so epochs are searched independently, several at a time; only the epoch that holds the
+answer is traced, and of it only a window around the tuple.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from samovar.compile.native import hidden, quoted, visible
+from samovar.compile.sqltext import split_alias
+from samovar.errors import TimeTravelError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.state import declared
+from samovar.record.state_files import dumps, read_state
+from samovar.record.store import slug_unique
+from samovar.replay.native_states import first_group
+from samovar.replay.segments import Segment
+from samovar.replay.states import attributes
+from samovar.replay.trace import END, Position, StepKey, Tuple, Window
+from samovar.replay.travel import Stretch, Travel
+from samovar.replay.worker import Probe, Record
+
+__all__ = ["Origin", "Predicate", "find_first", "find_last_change", "find_origins", "log_rows"]
+
+AHEAD = 2
+"""Epochs searched at a time."""
+
+Predicate = str | Callable[[Mapping[str, Any]], bool]
+Found = tuple[Stretch, dict[str, int], StepKey | None]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A tuple that led to another one: who gave it, the row, and the epoch it flowed in."""
+
+    operator: str
+    row: Mapping[str, Any]
+    epoch: int
+    position: Position = field(repr=False, default=())
+
+
+# --- the first moment where something holds -------------------------------------------------------------------------
+
+
+def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | None:
+    """The moment after the first tuple for which a predicate holds.
+
+    For a Python operator: a Python expression over its states' names (and `row`, the tuple just processed), or a
+    callable of its state. For an aggregate: SQL over its output columns. For other operators: SQL over their input.
+    """
+    travel.check(operator)
+    tracer = travel.tracer
+    op = tracer.plan.graph.ops[operator]
+    if isinstance(op, ops.Python):
+        probe = _probe(travel, operator, predicate)
+
+        def search(segment: Segment) -> Position | None:
+            return _earliest(tracer.probe(segment, operator, probe))
+    else:
+        text = _sql(operator, predicate)
+
+        def search(segment: Segment) -> Position | None:
+            if tracer.plan.shape(operator) == "accumulate":
+                return first_group(tracer, segment, operator, text)
+            return _first_row(travel, segment, operator, text)
+
+    numbers = [n for n, s in enumerate(travel.segments) if travel.taken_in(s, operator)]
+    with _said(operator, predicate):
+        for number, at in _in_order(numbers, lambda n: search(travel.segments[n])):
+            if at is not None:
+                return _landed(travel, number, operator, at)
+    return None
+
+
+def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
+    if at[0] >= END and len(at) == 1:  # it came true at the end of the operator's input
+        stretch = travel.last_of(number)
+        trace = stretch.traced.trace
+        key = (operator, len(trace.steps[operator]) - 1)
+        counts = {op: len(steps) for op, steps in trace.steps.items()}
+        return stretch, counts, key
+    return travel.around(number, operator, at)
+
+
+def _in_order(
+    numbers: Iterable[int], search: Callable[[int], Position | None]
+) -> Iterable[tuple[int, Position | None]]:
+    """Answers in the order of time, a few searches ahead."""
+    waiting = list(numbers)
+    with ThreadPoolExecutor(AHEAD, thread_name_prefix="samovar-search") as pool:
+        try:
+            running = [(n, pool.submit(search, n)) for n in waiting[:AHEAD]]
+            rest = waiting[AHEAD:]
+            while running:
+                number, future = running.pop(0)
+                found = future.result()
+                if rest and found is None:
+                    following = rest.pop(0)
+                    running.append((following, pool.submit(search, following)))
+                yield number, found
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _earliest(records: list[Record]) -> Position | None:
+    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
+    return min(places, default=None)
+
+
+def _latest(records: list[Record]) -> Position | None:
+    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
+    return max(places, default=None)
+
+
+def _probe(travel: Travel, operator: str, predicate: Predicate) -> Probe:
+    if not isinstance(predicate, str):
+        return Probe(0, function=dumps(predicate))
+    try:
+        tree = ast.parse(predicate, mode="eval")
+    except SyntaxError as error:
+        raise TimeTravelError(
+            f"The predicate {predicate!r} does not parse: {error.msg}.",
+            operator=operator,
+            hint="Write a Python expression over the state's names: \"'Bob' in blacklist\".",
+        ) from None
+    instance = travel.instance(operator)
+    known = {*declared(type(instance)), *attributes(instance), "row"}
+    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.Name)):
+        named = isinstance(node.ctx, ast.Load)
+        if named and node.id not in known | bound and not hasattr(builtins, node.id):
+            close = nearest(node.id, known)
+            raise TimeTravelError(
+                f"Expected names of states of '{operator}', got '{node.id}'.",
+                operator=operator,
+                hint=f"Did you mean '{close}'?" if close else f"Known: {', '.join(sorted(known))}.",
+            )
+    return Probe(0, expression=predicate)
+
+
+def _sql(operator: str, predicate: Predicate) -> str:
+    if isinstance(predicate, str):
+        return predicate
+    raise TimeTravelError(
+        f"'{operator}' runs inside Spark: expected a condition as SQL text, got a function.",
+        operator=operator,
+        hint='Write it over the operator\'s columns: "total > 100".',
+    )
+
+
+class _said:  # noqa: N801
+    """Spark's complaint about a condition as our own error."""
+
+    def __init__(self, operator: str, predicate: Any) -> None:
+        self.operator = operator
+        self.predicate = predicate
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, PySparkException) and isinstance(self.predicate, str):
+            first = str(error).strip().splitlines()[0]
+            raise TimeTravelError(
+                f"The condition {self.predicate!r} cannot be evaluated: {first[:300]}", operator=self.operator
+            ) from None
+
+
+def _first_row(travel: Travel, segment: Segment, operator: str, text: str) -> Position | None:
+    found = _input_rows(travel, segment, operator, text, count=1)
+    return found[0][1] if found else None
+
+
+def _input_rows(
+    travel: Travel, segment: Segment, operator: str, text: str | Column | None, count: int | None
+) -> list[tuple[int, Position]]:
+    """Ports and positions of an operator's input tuples that meet a condition, in order."""
+    tracer = travel.tracer
+    edges = travel.edges[segment.level]
+    epoch = tracer.windowed(segment, Window())
+    found: list[tuple[int, Position]] = []
+    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        for port in edges.ports(operator):
+            df = epoch.frames.stream(edges.inputs[operator][port], segment.level)
+            df = df.filter(text) if text is not None else df
+            df = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
+            rows = (df if count is None else df.limit(count)).toArrow()
+            found += [(port, tuple(at)) for at in rows.column("at").to_pylist()]
+    return sorted(found, key=lambda pair: (pair[1], pair[0]))[:count]
+
+
+# --- the last change ------------------------------------------------------------------------------------------------
+
+
+def find_last_change(
+    travel: Travel, stretch: Stretch, counts: Mapping[str, int], operator: str, key: Any, name: str | None
+) -> Found | None:
+    """The moment after the last step, at or before a cursor, that changed a key of an operator's state."""
+    travel.check(operator)
+    here = travel.works_in(stretch.segment, operator)
+    if here:
+        line = travel.timeline(stretch, operator)
+        for number in range(counts.get(operator, 0) - 1, -1, -1):
+            if any(c.key == key and name in (None, c.name) for c in line.changes[number]):
+                step = stretch.traced.trace.steps[operator][number]
+                if step.taken is not None:
+                    return travel.behind(stretch, operator, step.taken.position)
+    for number in range(stretch.number, -1, -1):
+        segment = travel.segments[number]
+        if not travel.taken_in(segment, operator):
+            continue
+        before = stretch.window.low if number == stretch.number else None
+        if number == stretch.number and (before is None or not here):
+            continue
+        if number < stretch.number and not _may_touch(travel, segment, operator, key, name):
+            continue
+        at = _last_touch(travel, segment, operator, key, name, before)
+        if at is not None:
+            return _landed(travel, number, operator, at)
+    return None
+
+
+def _may_touch(travel: Travel, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
+    """Whether an epoch's deltas say that a key changed in it; true where they do not tell."""
+    tracer = travel.tracer
+    fact = tracer.history.epochs[segment.epoch]
+    files = fact.state.get(operator)
+    if files is None:
+        return True
+    folder = tracer.recording.epoch_folder(fact) / "state"
+    for state in files:
+        if state.full:
+            continue
+        path = folder / slug_unique(operator) / f"{state.bucket:04d}.delta"
+        if not path.exists():
+            return True
+        changes = read_state(path)[1]
+        for own, (replaced, changed, deleted) in changes["maps"].items():
+            if name in (None, own) and (replaced or key in changed or key in deleted):
+                return True
+        if key is None and (name is None or name in changes["values"] or name in changes["lists"]):
+            return True
+    return False
+
+
+def _last_touch(
+    travel: Travel, segment: Segment, operator: str, key: Any, name: str | None, before: Position | None
+) -> Position | None:
+    tracer = travel.tracer
+    if isinstance(tracer.plan.graph.ops[operator], ops.Python):
+        return _latest(tracer.probe(segment, operator, Probe(0, key=(name, key), before=before)))
+    if tracer.plan.shape(operator) != "accumulate":
+        return None
+    epoch = tracer.windowed(segment, Window(None, before))
+    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        df = epoch.frames.stream(tracer.plan.graph.ops[operator].inputs[0], segment.level)
+        rows = df.filter(_in_group(travel, operator, key)).select(F.array(*hidden(df)).alias("at"))
+        found = rows.orderBy(F.desc("at")).limit(1).toArrow().column("at").to_pylist()
+    return tuple(found[0]) if found else None
+
+
+def _in_group(travel: Travel, operator: str, key: Any) -> Column:
+    keys = travel.tracer.plan.keys(operator)
+    values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
+    made = F.lit(True)
+    for text, value in zip(keys, values, strict=True):
+        made = made & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
+    return made
+
+
+# --- where a row came from ------------------------------------------------------------------------------------------
+
+
+def find_origins(travel: Travel, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
+    """The tuples that led to a row of a sink, from its own input back to the sources."""
+    travel.check(sink)
+    tracer = travel.tracer
+    if tracer.plan.shape(sink) != "sink":
+        known = [n for n in travel.operators if tracer.plan.shape(n) == "sink"]
+        raise TimeTravelError(
+            f"Expected a sink, got '{sink}'.", operator=sink, hint=f"Sinks: {', '.join(known)}."
+        )
+    up = tracer.plan.graph.ops[sink].inputs[0]
+    for number, segment in enumerate(travel.segments):
+        if not travel.taken_in(segment, sink):
+            continue
+        place = _find_row(travel, segment, up, row)
+        if place is not None:
+            stretch, _, key = travel.around(number, sink, place)
+            assert key is not None
+            made: list[Origin] = []
+            _walk(travel, stretch, stretch.traced.trace.step(key).taken, made, limit)
+            return made
+        if isinstance(row, int):
+            row -= travel.taken_in(segment, sink)
+    raise TimeTravelError(f"'{sink}' holds no such row.", operator=sink, hint=f"Got {row!r}.")
+
+
+def _find_row(travel: Travel, segment: Segment, up: str, row: Mapping[str, Any] | int) -> Position | None:
+    tracer = travel.tracer
+    epoch = tracer.windowed(segment, Window())
+    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        df = epoch.frames.stream(up, segment.level)
+        if isinstance(row, int):
+            if row < 0:
+                return None
+            chosen = df.select(F.array(*hidden(df)).alias("at")).orderBy("at").offset(row).limit(1)
+        else:
+            chosen = _matching(df, row).select(F.array(*hidden(df)).alias("at")).orderBy("at").limit(1)
+        found = chosen.toArrow().column("at").to_pylist()
+    return tuple(found[0]) if found else None
+
+
+def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
+    unknown = [c for c in row if c not in visible(df)]
+    if unknown:
+        raise TimeTravelError(
+            f"Expected columns {', '.join(visible(df))}, got {', '.join(unknown)}.",
+            hint="Give some of the row's columns: {'customer': 'Bob'}.",
+        )
+    for name, value in row.items():
+        df = df.filter(F.col(quoted(name)).eqNullSafe(F.lit(value)))
+    return df
+
+
+def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Origin], limit: int) -> None:
+    """From a tuple back to the leaves of its level, and through what ended there to the levels below."""
+    trace = stretch.traced.trace
+    while given is not None and len(made) < limit:
+        made.append(Origin(given.operator, given.row, stretch.segment.epoch, given.position))
+        key = trace.producer_of(given)
+        if key is None:
+            break
+        given = trace.step(key).taken
+    if given is None or len(made) >= limit:
+        return
+    operator = given.operator
+    if stretch.segment.level <= travel.tracer.plan.placement.level[operator]:
+        return
+    wanted = _came_from(travel, operator, given.row)
+    if wanted is None:
+        return
+    chosen, count = wanted
+    for number, segment in enumerate(travel.segments[: stretch.number]):
+        left = min(count, limit - len(made))
+        if not travel.taken_in(segment, operator) or left <= 0:
+            continue
+        places = _input_rows(travel, segment, operator, chosen, left)
+        count -= len(places)
+        for _, at in places:
+            lower, _, step = travel.around(number, operator, at)
+            if step is not None:
+                _walk(travel, lower, lower.traced.trace.step(step).taken, made, limit)
+
+
+def _came_from(travel: Travel, operator: str, row: Mapping[str, Any]) -> tuple[Column, int] | None:
+    """Which input tuples of an operator that gave its output at its end led to a row, and how many at most."""
+    plan = travel.tracer.plan
+    if plan.shape(operator) == "accumulate":
+        op = plan.graph.ops[operator]
+        named = op.subset if isinstance(op, ops.DropDuplicates) and op.subset is not None else None
+        names = named or plan.schemas[operator].names[: len(plan.keys(operator))]
+        values = tuple(row[n] for n in names)
+        return _in_group(travel, operator, values[0] if len(values) == 1 else values), 1 << 30
+    if isinstance(plan.graph.ops[operator], ops.Sort):
+        made = F.lit(True)
+        for name, value in row.items():
+            made = made & F.col(quoted(name)).eqNullSafe(F.lit(value))
+        return made, 1
+    return None
+
+
+# --- logging afterwards ---------------------------------------------------------------------------------------------
+
+
+def log_rows(travel: Travel, operator: str, expression: str, where: str | None) -> pa.Table:
+    """An expression over every input tuple of an operator, as if it had been logged: epoch, port, value."""
+    travel.check(operator)
+    tracer = travel.tracer
+    made: list[pa.Table] = []
+    with _said(operator, expression):
+        for segment in travel.segments:
+            if not travel.taken_in(segment, operator):
+                continue
+            edges = travel.edges[segment.level]
+            epoch = tracer.windowed(segment, Window())
+            with tracer.tagged(f"log in epoch {segment.epoch}", epoch):
+                for port in edges.ports(operator):
+                    df = epoch.frames.stream(edges.inputs[operator][port], segment.level)
+                    chosen = df.filter(where) if where else df
+                    order = hidden(df)
+                    made.append(
+                        chosen.select(
+                            F.lit(segment.epoch).alias("epoch"),
+                            F.lit(port).alias("port"),
+                            F.expr(expression).alias("value"),
+                            *order,
+                        )
+                        .orderBy(*order)
+                        .drop(*order)
+                        .toArrow()
+                    )
+    filled = [t for t in made if t.num_rows] or made[:1]
+    return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})
