@@ -33,15 +33,19 @@ class Pacer:
     """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
 
     @classmethod
-    def for_level(cls, build_bytes: int, *, python: bool, fixed_bytes: int | None = None) -> Pacer:
+    def for_level(
+        cls, build_bytes: int, *, python: bool, filtered: bool = False, fixed_bytes: int | None = None
+    ) -> Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
 
-        An epoch that joins with a large build side spends time on it whatever its own size, so epochs start longer;
-        Python operators are slow for their bytes, so a person who watches them gets a shorter first epoch.
+        An epoch that joins with a large build side spends time on it whatever its own size, so epochs start longer.
+        Python operators are slow for their bytes, so epochs start shorter, unless a filter before them (`filtered`)
+        leaves them few rows.
         """
         floor = cls.floor + build_bytes / BUILD_RATE
         if python:
-            return cls(first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes)
+            first = cls.first_bytes if filtered else 48 << 20
+            return cls(first_bytes=first, first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes)
         first = max(
             cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
         )

@@ -457,10 +457,13 @@ def _analysed(graph: Graph) -> Analysis:
 def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
     plan = context.plan
     whole = plan.placement.build_weight(level, {n: s.size for n, s in context.sources.items()})
-    python = any(
-        plan.shape(n) in ("python", "batches") and plan.placement.works(n, level) for n in plan.graph.ops
-    )
-    return Pacer.for_level(whole, python=python, fixed_bytes=epoch_bytes)
+    python = [
+        n
+        for n in plan.graph.ops
+        if plan.shape(n) in ("python", "batches") and plan.placement.works(n, level)
+    ]
+    filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
+    return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=epoch_bytes)
 
 
 def _live(graph: Graph) -> Graph:

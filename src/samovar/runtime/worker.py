@@ -11,6 +11,7 @@ does not commit the epoch, and reports operator, tuple and traceback without Spa
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -113,6 +114,7 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     """The function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _settle_garbage()
         chain = Chain(task)
         try:
             yield from chain.run(_in_arrival_order(task, batches) if task.arrival else batches)
@@ -122,6 +124,16 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
                 pass
 
     return run
+
+
+@lru_cache(maxsize=1)
+def _settle_garbage() -> None:
+    """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
+
+    Rows make many small objects, and every full collection would walk through all of pandas and pyspark.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -534,7 +546,7 @@ class View:
         part = self.batch.slice(start, stop - start).select(self.shown)
         if not self.shown:
             return [{} for _ in range(part.num_rows)]
-        columns = [c.to_pylist(maps_as_pydicts="strict") for c in part.columns]
+        columns = [_values(c) for c in part.columns]
         return _row_maker(tuple(self.shown))(columns)
 
     def structs(self, port: int) -> list[dict[str, Any]]:
@@ -542,7 +554,7 @@ class View:
         if port not in self._structs:
             names = self.batch.schema.names
             column = self.batch.column(names.index(f"{HIDDEN}v{port}"))
-            self._structs[port] = column.to_pylist(maps_as_pydicts="strict")
+            self._structs[port] = _values(column)
         return self._structs[port]
 
     def batch_of(self, port: int, start: int, stop: int) -> pa.RecordBatch:
@@ -555,6 +567,14 @@ class View:
     def position(self, i: int) -> tuple[int, ...]:
         """The position of a row; empty when none is wanted."""
         return tuple(part[i] for part in self.parts) if self.parts else ()
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column's values. Arrow has a fast way, which it leaves when it is told how to give maps."""
+    made: list[Any] = (
+        column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(column.type) else column.to_pylist()
+    )
+    return made
 
 
 @lru_cache
