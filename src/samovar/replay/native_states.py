@@ -66,7 +66,7 @@ def group_changes(
         ((key, value),) = _groups([row], names, len(keys))
         before_value = now.get(key, base.get(key, ABSENT))
         now[key] = value
-        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value)]
+        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value, True)]
     return made
 
 

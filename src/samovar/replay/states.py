@@ -72,9 +72,9 @@ class Timeline:
         values = dict(self.base)
         for step in self.changes[:steps]:
             for change in step:
-                if isinstance(self.base.get(change.name), Mapping) and change.key is not None:
+                if isinstance(self.base.get(change.name), Mapping) and not change.whole:
                     over.setdefault(change.name, {})[change.key] = change.after
-                elif isinstance(self.base.get(change.name), list) and change.key is not None:
+                elif isinstance(self.base.get(change.name), list) and not change.whole:
                     values[change.name] = [*values[change.name][: change.key], change.after]
                 elif change.after is ABSENT:
                     values.pop(change.name, None)
@@ -107,15 +107,12 @@ def apply_changes(operator: str, state: dict[str, Any], delta: Mapping[str, Any]
     made: list[Change] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
         target: dict[Any, Any] = state.setdefault(name, {})
-        gone = [k for k in target if k not in changed] if replaced else [k for k in deleted if k in target]
-        for key in gone:
-            if key not in changed:
-                made.append(Change(operator, name, key, target[key], ABSENT))
-            del target[key]
+        lost = {k: target.pop(k) for k in (list(target) if replaced else deleted) if k in target}
+        made += [Change(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed]
         for key, value in changed.items():
-            before = target.get(key, ABSENT)
+            before = lost.get(key, target.get(key, ABSENT))
             if before is ABSENT or not _same(before, value):
-                made.append(Change(operator, name, key, before, value))
+                made.append(Change(operator, name, key, before, value, True))
             target[key] = value
     for name, (base, items) in delta["lists"].items():
         held: list[Any] = state.setdefault(name, [])

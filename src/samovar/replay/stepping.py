@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from samovar.replay.trace import StepKey, Trace
+from samovar.replay.trace import Step, StepKey, Trace
 
 __all__ = ["Counts", "Overlap", "advanced", "everything", "next_step", "open_steps", "overlap", "waiting"]
 
@@ -51,7 +51,7 @@ def waiting(trace: Trace, counts: Counts, operator: str, within: AbstractSet[str
 def _given(trace: Trace, counts: Counts, key: StepKey, within: AbstractSet[str]) -> bool:
     step = trace.step(key)
     if step.taken is None:  # the end of the input: when everything before has come
-        ups = trace.edges.inputs[step.operator]
+        ups = trace.edges.upstream(step.operator)
         return all(counts.get(up, 0) >= len(trace.steps.get(up, ())) for up in ups if up in within)
     made = trace.producer(step)
     return made is None or made[0] not in within or _done(counts, made)
@@ -68,10 +68,17 @@ def advanced(trace: Trace, counts: Counts, wanted: Iterable[StepKey]) -> dict[st
             continue
         made[operator] = number + 1
         for step in trace.steps[operator][start : number + 1]:
-            producer = trace.producer(step)
-            if producer is not None and not _done(made, producer):
-                todo.append(producer)
+            todo += (k for k in _needed(trace, step) if not _done(made, k))
     return made
+
+
+def _needed(trace: Trace, step: Step) -> list[StepKey]:
+    """What must have been processed before a step: its tuple's producer; at the end of the input, all upstream."""
+    if step.taken is None:
+        ups = trace.edges.upstream(step.operator)
+        return [(up, len(trace.steps[up]) - 1) for up in ups if trace.steps.get(up)]
+    producer = trace.producer(step)
+    return [] if producer is None else [producer]
 
 
 def open_steps(trace: Trace, counts: Counts, root: StepKey) -> set[StepKey]:
@@ -86,13 +93,17 @@ def overlap(trace: Trace, counts: Counts, key: StepKey) -> Overlap | None:
     reached = advanced(trace, counts, scope)
     if reached[operator] <= number + 1:
         return None
-    other = (operator, number + 1)
-    strangers = trace.scope([other])
-    at = next(
-        (k for k in sorted(strangers) if k != other and k[1] < reached[k[0]]),
-        other,
-    )
-    return Overlap(operator, other, at)
+    others = {n: trace.scope([(operator, n)]) - scope for n in range(number + 1, reached[operator])}
+    last = {op: max(n for o, n in scope if o == op) for op, _ in scope}
+    for op in trace.steps:  # where a tuple of another scope comes before the end of this one's
+        for n in range(counts.get(op, 0), last.get(op, 0)):
+            for other, strangers in others.items():
+                if (op, n) in strangers:
+                    return Overlap(operator, (operator, other), (op, n))
+    other = reached[operator] - 1  # by way of operators that are not behind this one
+    ways = [k for op in trace.steps for k in sorted(others[other]) if k[0] == op != operator]
+    at = next((k for k in ways if not _done(counts, k) and _done(reached, k)), (operator, other))
+    return Overlap(operator, (operator, other), at)
 
 
 def _done(counts: Counts, key: StepKey) -> bool:

@@ -39,6 +39,9 @@ class _Absent:
     def __bool__(self) -> bool:
         return False
 
+    def __reduce__(self) -> str:
+        return "ABSENT"  # there is one, in every process
+
 
 ABSENT = _Absent()
 
@@ -64,6 +67,13 @@ class Change:
     """The key of a map or the index of a list; None for a plain value."""
     before: Any
     after: Any
+    keyed: bool = False
+    """Whether `key` is a key even if it is None, as a map's may be."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the value itself was replaced, not an entry of it."""
+        return self.key is None and not self.keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,13 @@ class Edges:
         for op, ups in self.inputs.items():
             if found & set(ups):
                 found.add(op)
+        return found
+
+    def upstream(self, name: str) -> list[str]:
+        """The operators before one, those that feed it directly first."""
+        found = list(dict.fromkeys(self.inputs.get(name, ())))
+        for up in found:
+            found += [u for u in self.inputs.get(up, ()) if u not in found]
         return found
 
 

@@ -48,6 +48,8 @@ class Traced:
     """For each Python operator and bucket: what changed between the epoch's start and the window."""
     records: dict[str, dict[tuple[int, Position] | None, Record]] = field(default_factory=dict)
     """For each Python operator: its records by (port, position); None is the end of the input."""
+    ended: dict[str, list[Record]] = field(default_factory=dict)
+    """For each Python operator: the ends of its input, one for each bucket."""
     failure: Record | None = None
 
 
@@ -333,6 +335,7 @@ class Tracer:
                 if record.ended:
                     ends.setdefault(name, []).extend(outputs)
                     made.records.setdefault(name, {})[None] = record
+                    made.ended.setdefault(name, []).append(record)
                 elif record.at is None:
                     made.bases.setdefault(name, {})[record.bucket] = record.changes
                 else:

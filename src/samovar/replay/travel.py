@@ -14,6 +14,7 @@ from typing import Any
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
+from samovar.graph.state import MapState, declared
 from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
 from samovar.replay.native_states import group_changes, groups_at_start
@@ -309,7 +310,8 @@ class Travel:
         for bucket, delta in traced.bases.get(operator, {}).items():
             apply_changes(operator, states.setdefault(bucket, self._fresh(operator)), delta)
         many = self.tracer.plan.buckets[operator] > 1
-        base = _by_bucket(states) if many else merged(states or {0: self._fresh(operator)})
+        maps = self._maps(operator)
+        base = _by_bucket(states, maps) if many else merged(states or {0: self._fresh(operator)})
         base = {
             n: dict(v) if isinstance(v, dict) else list(v) if isinstance(v, list) else v
             for n, v in base.items()
@@ -318,13 +320,21 @@ class Travel:
         changes: list[list[Change]] = []
         for step in traced.trace.steps.get(operator, ()):
             record = _record_of(records, step)
-            if record is None:
-                changes.append([])
-                continue
-            state = states.setdefault(record.bucket, self._fresh(operator))
-            made = apply_changes(operator, state, record.changes)
-            changes.append([_in_bucket(c, record.bucket, state) for c in made] if many else made)
+            own = (
+                traced.ended.get(operator, ()) if step.taken is None else () if record is None else (record,)
+            )
+            told: list[Change] = []
+            for part in own:
+                state = states.setdefault(part.bucket, self._fresh(operator))
+                made = apply_changes(operator, state, part.changes)
+                told += [_in_bucket(c, part.bucket, state) for c in made] if many else made
+            changes.append(told)
         return Timeline(base, changes)
+
+    def _maps(self, operator: str) -> set[str]:
+        """The names of an operator's declared maps."""
+        kinds = declared(type(self.instance(operator)))
+        return {name for name, kind in kinds.items() if isinstance(kind, MapState)}
 
     def python_states(self, segment: Segment, operator: str) -> dict[int, dict[str, Any]]:
         """A Python operator's state at the start of an epoch, by key partition."""
@@ -390,13 +400,13 @@ def _same_place(a: Position, b: Position) -> bool:
     return a[:short] == b[:short] and all(v == -1 for v in (*a[short:], *b[short:]))
 
 
-def _by_bucket(states: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """Maps of all key partitions together; other values by partition."""
-    made: dict[str, Any] = {}
+def _by_bucket(states: dict[int, dict[str, Any]], maps: set[str]) -> dict[str, Any]:
+    """Declared maps of all key partitions together; other values by partition."""
+    made: dict[str, Any] = {name: {} for name in maps}
     for bucket, state in states.items():
         for name, value in state.items():
-            if isinstance(value, dict):
-                made.setdefault(name, {}).update(value)
+            if name in maps:
+                made[name].update(value)
             else:
                 made.setdefault(name, {})[bucket] = value
     return made
@@ -404,9 +414,9 @@ def _by_bucket(states: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 def _in_bucket(change: Change, bucket: int, state: dict[str, Any]) -> Change:
     """A change as it shows in the state of all key partitions together."""
-    if isinstance(state.get(change.name), list) and change.key is not None:
+    if isinstance(state.get(change.name), list) and not change.whole:
         held: list[Any] = state[change.name]
         return Change(change.operator, change.name, bucket, held[: change.key], held[: change.key + 1])
-    if change.key is None:
+    if change.whole:
         return Change(change.operator, change.name, bucket, change.before, change.after)
     return change

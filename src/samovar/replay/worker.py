@@ -66,7 +66,12 @@ def tracing_function(
 
 def read_records(column: pa.ChunkedArray) -> list[Record]:
     """The records of a trace column, in the order they were written."""
-    return [Record(*record) for blob in column.to_pylist() for record in pickle.loads(blob)]
+    made = []
+    for blob in column.to_pylist():
+        for stage, bucket, port, at, told, error, ended in pickle.loads(blob):
+            outputs, changes = pickle.loads(told)
+            made.append(Record(stage, bucket, port, at, outputs, changes, error, ended))
+    return made
 
 
 class _Tracer(Chain):
@@ -169,8 +174,8 @@ class _Tracer(Chain):
         self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
     ) -> None:
         changes = self.loaded[stage].capture.changes()
-        made = tuple(self.made[stage])
-        self.records.append((stage, self.bucket or 0, port, at, made, changes, error, ended))
+        told = dumps((tuple(self.made[stage]), changes))  # now: the next step may change what they hold
+        self.records.append((stage, self.bucket or 0, port, at, told, error, ended))
         self.made[stage] = []
 
 
@@ -211,6 +216,9 @@ def probing_function(
     return run
 
 
+_NOTHING = dumps(((), {}))
+
+
 class _Prober(_Tracer):
     """Looks at the state after each step of one stage; records the step that was looked for."""
 
@@ -234,10 +242,10 @@ class _Prober(_Tracer):
             return
         if probe.key is not None:
             if _touches(self.loaded[probe.stage].capture.changes(), *probe.key):
-                self.found[bucket] = (probe.stage, bucket, port, at, (), {}, None, ended)
+                self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended)
             return
         if bucket not in self.found and self._holds(row):
-            self.found[bucket] = (probe.stage, bucket, port, at, (), {}, None, ended)
+            self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended)
 
     def _holds(self, row: Mapping[str, Any] | None) -> bool:
         instance = self.loaded[self.probe.stage].instance
