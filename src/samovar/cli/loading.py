@@ -19,9 +19,10 @@ from typing import Any, cast
 
 from samovar.errors import SamovarError, WorkflowError, nearest
 from samovar.graph.document import load as load_document
+from samovar.graph.operator import Operator
 from samovar.graph.workflow import Runner, Workflow
 
-__all__ = ["is_python", "load_flow", "needs_spark"]
+__all__ = ["is_python", "load_flow", "load_operator", "needs_spark"]
 
 _DOCUMENTS = (".yaml", ".yml", ".json")
 
@@ -43,6 +44,37 @@ def load_flow(named: str) -> Workflow:
         f"Expected a workflow as .yaml, .json or .py, got {path}.",
         hint="Give a document its ending; see docs/reference/document.md.",
     )
+
+
+def load_operator(named: str) -> Operator:
+    """A new instance of an operator's class, named as `file.py:Class`; the class is called without arguments."""
+    path, name = _split(named)
+    if name is None or path.suffix != ".py":
+        raise WorkflowError(
+            f"Expected a class as file.py:Class, got '{named}'.", hint="Such as fixed.py:Enrichment."
+        )
+    if not path.is_file():
+        raise WorkflowError(f"Expected a Python file at {path}, found nothing.", hint=_beside(path))
+    module = _imported(path)
+    kinds = {
+        n: v
+        for n, v in vars(module).items()
+        if isinstance(v, type) and issubclass(v, Operator) and v is not Operator
+    }
+    if name not in kinds:
+        close = nearest(name, kinds)
+        known = f"It defines {', '.join(kinds)}." if kinds else None
+        raise WorkflowError(
+            f"Expected an sv.Operator '{name}' in {path}, found none.",
+            hint=f"Did you mean '{close}'?" if close else known,
+        )
+    try:
+        made: Operator = kinds[name]()
+    except SamovarError:
+        raise
+    except Exception as error:
+        raise WorkflowError(f"{name}() of {path} raised:\n\n{_own_traceback(error, path)}") from error
+    return made
 
 
 def is_python(named: str) -> bool:

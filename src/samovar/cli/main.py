@@ -35,6 +35,7 @@ VERBS: dict[str, str] = {
     "run": "Run a workflow: a document, a Python file, or a recorded run to go on with.",
     "runs": "List the recorded runs.",
     "show": "Show a recorded run: workflow, counters, results, log.",
+    "debug": "Go back to any moment of a recorded run, and step through it.",
     "doctor": "Say whether this machine is ready, and what to do if not.",
 }
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""

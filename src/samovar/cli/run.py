@@ -12,7 +12,7 @@ import typer
 from samovar.cli.finding import find_run, look
 from samovar.cli.loading import load_flow, needs_spark
 from samovar.cli.printing import messages, output, print_json
-from samovar.cli.running import Output, check_sinks, conduct, session, telling
+from samovar.cli.running import Output, check_sinks, conduct, session, spark_settings, telling
 from samovar.errors import RecordingError
 from samovar.replay.past import open_recording
 from samovar.runtime.run import Run
@@ -86,7 +86,7 @@ def run(
     from there.
     """
     wanted = Output(json=json, events=json_events, quiet=quiet, show=tuple(show or ()), rows=rows)
-    settings = _settings(conf or [])
+    settings = spark_settings(conf or [])
     if resume is None and flow is None:
         raise typer.BadParameter("Name a workflow to run, or a recording with --resume.", param_hint="FLOW")
     if resume is not None and (no_record or epoch_bytes or workers):
@@ -147,16 +147,6 @@ def _resumed(
     loaded = load_flow(flow) if flow is not None else None
     spark = session(master, conf, wanted)
     return lambda: past.resume(spark, flow=loaded, watch=wanted.watched)
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    made = {}
-    for item in given:
-        key, joined, value = item.partition("=")
-        if not joined or not key.strip():
-            raise typer.BadParameter(f"Expected KEY=VALUE, got '{item}'.", param_hint="--conf")
-        made[key.strip()] = value.strip()
-    return made
 
 
 def _bytes(text: str) -> int:

@@ -31,7 +31,17 @@ from samovar.runtime.session import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Output", "check_sinks", "conduct", "session", "shown", "summary", "telling"]
+__all__ = [
+    "INTERRUPTED",
+    "Output",
+    "check_sinks",
+    "conduct",
+    "session",
+    "shown",
+    "spark_settings",
+    "summary",
+    "telling",
+]
 
 INTERRUPTED = 130
 _REJECTED_SHOWN = 3
@@ -56,6 +66,17 @@ class Output:
     def watched(self) -> bool:
         """Whether they watch it on a terminal: epochs are short then."""
         return self.display and sys.stderr.isatty()
+
+
+def spark_settings(given: list[str]) -> dict[str, str]:
+    """Spark settings from `--conf KEY=VALUE`."""
+    made = {}
+    for item in given:
+        key, joined, value = item.partition("=")
+        if not joined or not key.strip():
+            raise typer.BadParameter(f"Expected KEY=VALUE, got '{item}'.", param_hint="--conf")
+        made[key.strip()] = value.strip()
+    return made
 
 
 def session(master: str | None, conf: Mapping[str, str], wanted: Output) -> SparkSession:

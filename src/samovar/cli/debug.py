@@ -1,0 +1,302 @@
+"""`samovar debug`: go back to any moment of a recorded run and step through it, at a prompt or by a script.
+
+Commands are interpreted by `debug_commands` in a thread of their own, so that Ctrl-C can cancel what Spark computes for
+one and come back to the prompt.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from samovar.cli.debug_commands import Answer, Debugger
+from samovar.cli.debug_screen import Screen
+from samovar.cli.debug_values import plain
+from samovar.cli.debug_words import completions, split_commands
+from samovar.cli.finding import find_run
+from samovar.cli.loading import load_flow, needs_spark
+from samovar.cli.printing import output, print_json
+from samovar.cli.running import INTERRUPTED, Output, session, spark_settings
+from samovar.errors import RecordingError, SamovarError
+from samovar.replay.past import open_recording
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from pyspark.sql import SparkSession
+
+__all__ = ["debug", "history_file"]
+
+REPEATED = ("over", "into", "out", "back")
+"""Commands that an empty line repeats."""
+
+
+def debug(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
+        ),
+    ] = "latest",
+    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
+        "runs"
+    ),
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command", "-c", help='Commands to run, such as "jump FE 42; over".', metavar="COMMANDS"
+        ),
+    ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option("--script", help="A file of commands to run; - is the standard input.", metavar="FILE"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")] = False,
+    flow: Annotated[
+        str | None,
+        typer.Option(
+            "--flow", help="The workflow, for a recording whose Columns have no SQL form.", metavar="FLOW"
+        ),
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
+    ] = None,
+) -> None:
+    """Step through a recorded run, tuple by tuple, forwards and backwards.
+
+    Opens at the end of the run; a failed run opens at the tuple that failed. `help` at the prompt lists the commands.
+    Without a terminal, commands are read line by line.
+    """
+    commands, chosen = _scripted(command, script), spark_settings(conf or [])
+    path = find_run(run, folder)
+    wanted = Output(json=json, quiet=json or commands is not None)
+    if flow is not None and needs_spark(flow):
+        session(master, chosen, wanted)
+    loaded = load_flow(flow) if flow is not None else None
+    spark = session(master, chosen, wanted)
+    past = open_recording(path.absolute(), spark=spark, flow=loaded)
+    try:
+        talking = _Talk(Debugger(past, show_progress=wanted.watched), spark, json)
+        if commands is not None:
+            talking.script(commands)
+        elif sys.stdin.isatty() and not json:
+            talking.prompt()
+        else:
+            talking.lines(sys.stdin)
+    finally:
+        past.close()
+
+
+def _scripted(command: str | None, script: Path | None) -> list[str] | None:
+    """The commands of a script; None when somebody types them."""
+    if command is not None and script is not None:
+        raise typer.BadParameter("Give commands with -c, or a file of them, not both.", param_hint="--script")
+    if command is not None:
+        return split_commands(command)
+    if script is None:
+        return None
+    try:
+        return split_commands(sys.stdin.read() if str(script) == "-" else script.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordingError(f"Expected a file of commands at {script}: {error}.") from None
+
+
+def history_file() -> Path:
+    """Where the lines typed at the prompt are kept."""
+    return Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar") / "debug-history"
+
+
+class Cancelled(Exception):
+    """Ctrl-C while a command was at work: it was cancelled, and the moment is as it was."""
+
+
+class _Talk:
+    """A session: commands from somewhere, answers to stdout."""
+
+    def __init__(self, debugger: Debugger, spark: SparkSession, json: bool) -> None:
+        self.debugger = debugger
+        self.spark = spark
+        self.json = json
+        self.screen = Screen(output(), debugger.graph)
+
+    # --- where commands come from -----------------------------------------------------------------------------------
+
+    def script(self, commands: list[str]) -> None:
+        """Run commands to the first that fails: its error ends the process with 1."""
+        for line in commands:
+            if not self.json:
+                self.screen.console.print(f"> {line}", style="dim", markup=False)
+            try:
+                answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
+            except Cancelled:
+                raise typer.Exit(INTERRUPTED) from None
+            except Exception as error:
+                if self.json:
+                    self._print_error(line, error)
+                raise
+            if answer.verb == "quit":
+                return
+            self._tell(line, answer)
+
+    def lines(self, stream: Any) -> None:
+        """Commands line by line, without a person to see a prompt; goes on after an error, and ends with 1 then."""
+        failed = False
+        for text in stream:
+            for line in split_commands(text):
+                try:
+                    answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
+                except Cancelled:
+                    raise typer.Exit(INTERRUPTED) from None
+                except Exception as error:
+                    failed = True
+                    self._print_error(line, error)
+                    continue
+                if answer.verb == "quit":
+                    raise typer.Exit(int(failed))
+                self._tell(line, answer)
+        if failed:
+            raise typer.Exit(1)
+
+    def prompt(self) -> None:
+        """Commands typed at a prompt, until `quit` or Ctrl-D."""
+        asking = _prompt_session(self.debugger)
+        self._open()
+        repeated = ""
+        while True:
+            try:
+                typed = asking.prompt(f"{self.debugger.operator}> ")
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+            for line in split_commands(typed) or ([repeated] if repeated else []):
+                try:
+                    answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
+                except Cancelled:
+                    self.screen.error("", "Cancelled.", None)
+                    break
+                except Exception as error:
+                    self._print_error(line, error)
+                    break
+                if answer.verb == "quit":
+                    return
+                repeated = answer.verb if answer.verb in REPEATED else ""
+                self._tell(line, answer)
+
+    def _open(self) -> None:
+        """Draw where the run is opened: the first thing a person sees."""
+        past = self.debugger.past
+        console = self.screen.console
+        console.print(f"{past.id}  {past.status}", style="bold", markup=False)
+        if self.debugger.error:
+            self.screen.error("", self.debugger.error, None)
+        try:
+            with console.status("going there ..."):
+                answer = self._work(self.debugger.opening)
+            self.screen.show(answer)
+        except Cancelled:
+            self.screen.error("", "Cancelled.", None)
+        except SamovarError as error:
+            self._print_error("where", error)
+        console.print("`help` lists the commands.", style="dim", markup=False)
+
+    # --- at work ----------------------------------------------------------------------------------------------------
+
+    def _work(self, do: Callable[[], Answer]) -> Answer:
+        """Interpret a command in a thread of its own; Ctrl-C cancels its jobs and raises Cancelled."""
+        made: list[Answer] = []
+        problems: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                made.append(do())
+            except BaseException as error:
+                problems.append(error)
+
+        debugger = self.debugger
+        before = debugger.mark()
+        thread = threading.Thread(target=work, name="samovar-debug", daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(0.5)  # with a timeout, so that Ctrl-C is heard on every platform
+        except KeyboardInterrupt:
+            self._cancel(thread)
+            debugger.restore(before)
+            raise Cancelled from None
+        if problems:
+            raise problems[0]
+        return made[0]
+
+    def _cancel(self, thread: threading.Thread) -> None:
+        """Cancel whatever a command has Spark compute, again and again until it gives up."""
+        while thread.is_alive():
+            self.spark.interruptTag(f"{self.debugger.past.id}-replay")
+            thread.join(0.2)
+
+    # --- what is said -----------------------------------------------------------------------------------------------
+
+    def _tell(self, line: str, answer: Answer) -> None:
+        if not self.json:
+            self.screen.show(answer)
+            return
+        data = {k: plain_table(v) for k, v in answer.data.items()}
+        print_json({"command": line, "verb": answer.verb, "ok": True, **data}, indent=None)
+
+    def _print_error(self, line: str, error: BaseException) -> None:
+        known = isinstance(error, SamovarError)
+        message = error.text if isinstance(error, SamovarError) else str(error)
+        hint = getattr(error, "hint", None) if known else None
+        if self.json:
+            told = {
+                "type": type(error).__name__,
+                "message": message,
+                "operator": getattr(error, "operator", None),
+                "hint": hint,
+            }
+            print_json({"command": line, "verb": None, "ok": False, "error": told}, indent=None)
+        elif os.environ.get("SAMOVAR_DEBUG", "") not in ("", "0"):
+            raise error
+        else:
+            self.screen.error("" if known else f"Unexpected {type(error).__name__}", message, hint)
+
+
+def plain_table(value: Any) -> Any:
+    """As `plain`; a table becomes its rows."""
+    return plain(value.to_pylist()) if hasattr(value, "to_pylist") else plain(value)
+
+
+def _prompt_session(debugger: Debugger) -> PromptSession[str]:
+    """A prompt with completion and a history. Imports prompt_toolkit, which nothing else needs."""
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+    from prompt_toolkit.completion import Completer, Completion
+    from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+    class Words(Completer):
+        def get_completions(self, document: Any, complete_event: Any) -> Iterator[Completion]:
+            before = document.text_before_cursor
+            typed = "" if before[-1:].isspace() else before.split(" ")[-1]
+            for choice in completions(before, debugger.names()):
+                yield Completion(choice, start_position=-len(typed))
+
+    history: History = InMemoryHistory()
+    try:
+        history_file().parent.mkdir(parents=True, exist_ok=True)
+        history = FileHistory(str(history_file()))
+    except OSError:  # a home that cannot be written: the session's own history will do
+        pass
+    return PromptSession(
+        history=history,
+        completer=Words(),
+        auto_suggest=AutoSuggestFromHistory(),
+        complete_while_typing=False,
+        enable_history_search=True,
+    )

@@ -1,0 +1,365 @@
+"""The interpreter of `samovar debug`: a line goes in, an answer comes out. Knows no terminal.
+
+`Debugger.do` interprets one command and returns an `Answer` of plain fields, which `debug_screen` draws and `--json`
+prints. A command that fails raises a SamovarError and leaves the moment as it was. Not safe for several threads at a
+time, but any thread may call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from samovar.cli.debug_arguments import (
+    declared,
+    is_whole,
+    literal,
+    nothing_more,
+    parses,
+    search_and_page,
+    usage,
+    whole,
+)
+from samovar.cli.debug_place import Place
+from samovar.cli.debug_values import PAGE, change_data, page_of
+from samovar.cli.debug_words import COMMANDS, Names, find_command, words
+from samovar.errors import TimeTravelError, UnknownName
+from samovar.graph import operators as ops
+
+if TYPE_CHECKING:
+    from samovar.replay.moment import Moment
+    from samovar.replay.past import Past
+
+__all__ = ["Answer", "Debugger"]
+
+STEPS = ("over", "into", "out")
+SHOWN = 10
+"""Rows that wait, and entries of each of several states, that are shown."""
+LOGGED = 1_000
+"""Rows of a log that are in an answer."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command gave. `moved` says that the moment is another one now."""
+
+    verb: str
+    data: dict[str, Any] = field(default_factory=dict)
+    moved: bool = False
+
+
+class Debugger(Place):
+    """A place in the past of a run, and the commands that move it."""
+
+    def __init__(self, past: Past, *, show_progress: bool = False) -> None:
+        super().__init__(past)
+        self._show_progress = show_progress
+        self._seen: dict[str, tuple[str, ...]] = {}
+        self._does: dict[str, Callable[[str], Answer]] = {
+            name: getattr(self, f"_{name}") for name in COMMANDS if name != "quit"
+        }
+
+    def do(self, line: str) -> Answer:
+        """Interpret one command. Raises SamovarError; the moment and the operator then stay as they were."""
+        said = words(line)
+        if not said:
+            return Answer("where")
+        command = find_command(said[0].text)
+        if command.name == "quit":
+            return Answer("quit")
+        before = self.mark()
+        try:
+            return self._does[command.name](line[said[0].end :].strip())
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def opening(self) -> Answer:
+        """The moment the run is opened at, as an answer."""
+        return self._here("where", moved=True)
+
+    # --- moving -----------------------------------------------------------------------------------------------------
+
+    def _jump(self, rest: str) -> Answer:
+        said = words(rest)
+        match [w.text for w in said]:
+            case ["end"]:
+                return self._go("jump", self.past.jump())
+            case ["start"]:
+                return self._go("jump", self.past.jump(epoch=0))
+            case ["epoch", number] if not said[0].quoted:
+                return self._go("jump", self.past.jump(epoch=whole(number, "an epoch")))
+            case [number] if is_whole(number):
+                return self._jump_to(self.operator, number)
+            case [name, number]:
+                return self._jump_to(self._known(name), number)
+            case [name] if name in self.graph.ops:
+                raise usage("jump", f"Expected how many tuples '{name}' has processed: jump {name} 42.")
+            case [name]:
+                return self._jump_to_interaction(name)
+        raise usage("jump", f"Expected `{COMMANDS['jump'].usage}`, got `jump {rest}`.")
+
+    def _jump_to(self, operator: str, number: str) -> Answer:
+        moment = self.past.jump(operator, tuples=whole(number, "a number of tuples"))
+        return self._go("jump", moment, operator)
+
+    def _jump_to_interaction(self, name: str) -> Answer:
+        known = {str(i.id): i for i in self._interactions_found()}
+        if name not in known:
+            places = [*known, *self.graph.ops, "start", "end"]
+            raise UnknownName(name, places, what="an interaction, or an operator and a number of tuples")
+        chosen = known[name]
+        operator = chosen.operator if chosen.operator in self.graph.ops else None
+        return self._go("jump", self.past.jump(chosen.id), operator)
+
+    def _over(self, rest: str) -> Answer:
+        operator = self._one_operator("over", rest)
+        return self._go("over", self.moment.step_over(operator), operator)
+
+    def _into(self, rest: str) -> Answer:
+        operator = self._one_operator("into", rest)
+        inside = (*self.inside, operator)
+        return self._go("into", self.moment.step_into(operator), operator, inside)
+
+    def _out(self, rest: str) -> Answer:
+        nothing_more("out", rest)
+        moment = self.moment.step_out()
+        # Next comes another tuple of the operator that was stepped into, or else of the one around it.
+        next_ones = [op for op in reversed(self.inside) if moment.pending(op, 1)]
+        return self._go("out", moment, next_ones[0] if next_ones else None, self.inside[:-1])
+
+    def _back(self, rest: str) -> Answer:
+        nothing_more("back", rest)
+        self.move_back()
+        return self._here("back", moved=True)
+
+    def _when(self, rest: str) -> Answer:
+        operator, predicate = self._operator_and_text("when", rest)
+        found = self._ask(self.past, "first", "when")(operator, predicate)
+        asked = {"operator": operator, "predicate": predicate}
+        return self._found("when", found, operator, asked)
+
+    def _changed(self, rest: str) -> Answer:
+        operator, text = self._operator_and_text("changed", rest)
+        key = literal(text)
+        found = self._ask(self.moment, "last_change", "changed")(operator, key)
+        return self._found("changed", found, operator, {"operator": operator, "key": key})
+
+    def _found(self, verb: str, moment: Moment | None, operator: str, asked: dict[str, Any]) -> Answer:
+        if moment is None:
+            self.operator = operator
+            return Answer(verb, {"found": False, **asked})
+        made = self._go(verb, moment, operator)
+        return Answer(verb, {"found": True, **asked, **made.data}, moved=True)
+
+    def _where(self, rest: str) -> Answer:
+        nothing_more("where", rest)
+        return self._here("where", moved=True)
+
+    def _go(
+        self, verb: str, moment: Moment, operator: str | None = None, inside: tuple[str, ...] = ()
+    ) -> Answer:
+        self.move(moment, operator, inside=inside, step=verb in STEPS)
+        return self._here(verb, moved=True)
+
+    def _here(self, verb: str, *, moved: bool) -> Answer:
+        changes = [change_data(c) for c in self.moment.changes]
+        return Answer(
+            verb, {"moment": self.where_data(), "last": self.step_data(), "changes": changes}, moved
+        )
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def _last(self, rest: str) -> Answer:
+        nothing_more("last", rest)
+        return Answer("last", {"last": self.step_data()})
+
+    def _changes(self, rest: str) -> Answer:
+        nothing_more("changes", rest)
+        return Answer("changes", {"changes": [change_data(c) for c in self.moment.changes]})
+
+    def _counters(self, rest: str) -> Answer:
+        nothing_more("counters", rest)
+        return Answer("counters", {"moment": self.where_data()})
+
+    def _ops(self, rest: str) -> Answer:
+        nothing_more("ops", rest)
+        return Answer("ops", {"moment": self.where_data()})
+
+    def _state(self, rest: str) -> Answer:
+        said = words(rest)
+        operator = self.operator
+        if said and said[0].text in self.graph.ops:
+            operator = said.pop(0).text
+        states = self.moment.state(operator)
+        self._seen[operator] = tuple(states)
+        name = None
+        if said and said[0].text not in ("search", "page"):
+            name = said.pop(0).text
+            if name not in states:
+                known = [*states] if operator != self.operator else [*states, *self.graph.ops]
+                raise UnknownName(name, known, what=f"a state of '{operator}'")
+        search, page = search_and_page(rest, said)
+        chosen = {name: states[name]} if name is not None else states
+        size = PAGE if len(chosen) == 1 else SHOWN
+        pages = [page_of(n, v, search=search, page=page, size=size) for n, v in chosen.items()]
+        self.operator = operator
+        return Answer("state", {"operator": operator, "search": search, "states": pages})
+
+    def _pending(self, rest: str) -> Answer:
+        operator = self._one_operator("pending", rest)
+        rows = [t.row for t in self.moment.pending(operator, SHOWN)]
+        waiting = max(self.waiting(operator, self.moment.counters), len(rows))
+        self.operator = operator
+        return Answer("pending", {"operator": operator, "waiting": waiting, "rows": rows})
+
+    def _lines(self, rest: str) -> Answer:
+        operator = self._one_operator("lines", rest)
+        found = self._ask(self.moment, "lines", "lines")(operator)
+        self.operator = operator
+        lines = [
+            {
+                "number": line.number,
+                "text": line.text,
+                "function": getattr(line, "function", ""),
+                "event": getattr(line, "event", "line"),
+                "value": getattr(line, "value", None),
+                "locals": dict(line.locals),
+            }
+            for line in found
+        ]
+        return Answer("lines", {"operator": operator, "lines": lines})
+
+    def _interactions(self, rest: str) -> Answer:
+        nothing_more("interactions", rest)
+        found = [
+            {
+                "id": i.id,
+                "operator": i.operator,
+                "tuples": i.tuples,
+                "epoch": i.epoch,
+                "note": i.note,
+                "at": i.at,
+            }
+            for i in self._ask(self.past, "interactions", "interactions")
+        ]
+        return Answer("interactions", {"interactions": found})
+
+    def _interactions_found(self) -> list[Any]:
+        return list(getattr(self.past, "interactions", ()))
+
+    # --- asking -----------------------------------------------------------------------------------------------------
+
+    def _why(self, rest: str) -> Answer:
+        said = words(rest)
+        sinks = [op.name for op in self.graph.sinks]
+        if not said:
+            raise usage("why", "Expected a sink and a row, or its number.")
+        sink = said[0].text
+        if sink not in sinks:
+            raise UnknownName(sink, sinks, what="a sink of the run")
+        text = rest[said[0].end :].strip()
+        row = literal(text) if text else None
+        if isinstance(row, bool) or not isinstance(row, int | dict):
+            raise usage("why", f"Expected a row such as {{'customer': 'Bob'}} or its number, got `{text}`.")
+        origins = self._ask(self.past, "why", "why")(sink, row)
+        rows = [
+            {"operator": o.operator, "epoch": getattr(o, "epoch", None), "row": dict(o.row)} for o in origins
+        ]
+        return Answer("why", {"sink": sink, "asked": row, "origins": rows})
+
+    def _log(self, rest: str) -> Answer:
+        operator, text = self._operator_and_text("log", rest)
+        at = text.lower().rfind(" where ")
+        expression, where = (text, None) if at < 0 else (text[:at].strip(), text[at + 7 :].strip())
+        table = self._ask(self.past, "log", "log")(operator, expression, where=where)
+        self.operator = operator
+        head = table.slice(0, LOGGED)
+        asked = {"operator": operator, "expression": expression, "where": where}
+        return Answer("log", {**asked, "rows": table.num_rows, "head": head})
+
+    def _fork(self, rest: str) -> Answer:
+        from samovar.cli.loading import load_operator
+
+        changes = {}
+        for word in words(rest):
+            name, joined, named = word.text.partition("=")
+            if not joined:
+                raise usage("fork", f"Expected OP=file.py:Class, got `{word.text}`.")
+            changes[self._known(name.strip("\"'"))] = load_operator(named.strip("\"'"))
+        if not changes:
+            raise usage("fork", "Expected an operator and its new class: fork FE=fixed.py:Enrichment.")
+        run = self._ask(self.moment, "fork", "fork")(changes)
+        try:
+            run.wait(progress=self._show_progress)
+        except BaseException:
+            run.stop()
+            raise
+        return Answer(
+            "fork",
+            {
+                "run": run.id,
+                "status": run.status,
+                "recording": None if run.recording is None else str(run.recording),
+                "operators": list(changes),
+            },
+        )
+
+    def _help(self, rest: str) -> Answer:
+        chosen = [find_command(w.text) for w in words(rest)[:1]] or list(COMMANDS.values())
+        data = [{"name": c.name, "letter": c.letter, "usage": c.usage, "does": c.does} for c in chosen]
+        return Answer("help", {"commands": data})
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def names(self) -> Names:
+        """What completion may offer. Computes nothing with Spark."""
+        return Names(
+            list(self.graph.ops),
+            [op.name for op in self.graph.sinks],
+            [str(i.id) for i in self._interactions_found()],
+            self.operator,
+            self._state_names,
+        )
+
+    def _state_names(self, operator: str) -> tuple[str, ...]:
+        """State names as last seen; before that, those a class declares."""
+        if operator not in self._seen:
+            op = self.graph.ops.get(operator)
+            self._seen[operator] = declared(op.code) if isinstance(op, ops.Python) else ()
+        return self._seen[operator]
+
+    def _known(self, name: str) -> str:
+        if name not in self.graph.ops:
+            raise UnknownName(name, self.graph.ops, what="an operator of the run")
+        return name
+
+    def _one_operator(self, verb: str, rest: str) -> str:
+        said = words(rest)
+        if not said:
+            return self.operator
+        if len(said) > 1:
+            raise usage(verb, f"Expected one operator, got `{rest}`.")
+        return self._known(said[0].text)
+
+    def _operator_and_text(self, verb: str, rest: str) -> tuple[str, str]:
+        """`OP TEXT` taken apart; a text that starts with no operator's name is about the operator used last."""
+        said = words(rest)
+        if not said:
+            raise usage(verb, f"Expected `{COMMANDS[verb].usage}`.")
+        first, text = said[0], rest[said[0].end :].strip()
+        if first.text in self.graph.ops and text:
+            return first.text, text
+        if text and not first.quoted and first.text.isidentifier() and not parses(rest) and parses(text):
+            raise UnknownName(first.text, self.graph.ops, what="an operator of the run")
+        return self.operator, rest
+
+    def _ask(self, thing: Any, attribute: str, verb: str) -> Any:
+        found = getattr(thing, attribute, None)
+        if found is None:
+            raise TimeTravelError(
+                f"This Samovar cannot answer `{verb}`: {type(thing).__name__}.{attribute} is missing.",
+                hint="A newer version may.",
+            )
+        return found

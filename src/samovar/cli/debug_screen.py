@@ -1,0 +1,340 @@
+"""What `samovar debug` draws: answers as text for a terminal of any width. Draws only; computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from samovar.cli.debug_commands import Answer
+from samovar.cli.debug_values import brief, row_text
+from samovar.cli.drawing import describe, draw
+from samovar.cli.printing import row_table
+from samovar.graph import operators as ops
+from samovar.graph.workflow import Graph
+from samovar.runtime.display import counted
+
+__all__ = ["Screen"]
+
+NARROW = 70
+"""Columns below which tables become lines."""
+CHANGES = 12
+"""Changes that are drawn after a move; `changes` shows more."""
+LOGGED = 20
+"""Rows of a log that are drawn."""
+MARK = "▶"
+
+
+class Screen:
+    """Draws answers on a console."""
+
+    def __init__(self, console: Console, graph: Graph) -> None:
+        self.console = console
+        self.graph = graph
+        self._lines = draw({name: op.inputs for name, op in graph.ops.items()})
+        self._shows: dict[str, Callable[[Answer], None]] = {
+            "state": self._state,
+            "pending": self._pending,
+            "last": lambda a: self._last(a.data["last"], whole=True),
+            "changes": lambda a: self._changes(a.data["changes"], limit=10 * CHANGES),
+            "counters": self._counters,
+            "ops": self._ops,
+            "interactions": self._interactions,
+            "lines": self._code,
+            "why": self._why,
+            "log": self._log,
+            "fork": self._fork,
+            "help": self._help,
+        }
+
+    @property
+    def narrow(self) -> bool:
+        return self.console.width < NARROW
+
+    def show(self, answer: Answer) -> None:
+        """Draw an answer."""
+        if answer.data.get("found") is False:
+            asked = answer.data.get("predicate") or f"the key {brief(answer.data.get('key'))}"
+            never = "never held" if "predicate" in answer.data else "was not changed before this moment"
+            self._say(f"At '{answer.data['operator']}', {asked} {never}.", "yellow")
+        elif answer.moved:
+            self._moment(answer.data)
+        elif answer.verb in self._shows:
+            self._shows[answer.verb](answer)
+
+    def error(self, title: str, message: str, hint: str | None) -> None:
+        """Say what is wrong and what to do, on the same console as everything else."""
+        self._say(Text.assemble((f"{title}: " if title else "", "bold red"), message))
+        if hint:
+            self._say(Text.assemble(("Hint: ", "bold green"), hint))
+
+    def _say(self, text: str | Text, style: str = "") -> None:
+        self.console.print(Text(text, style=style) if isinstance(text, str) else text)
+
+    # --- a moment ---------------------------------------------------------------------------------------------------
+
+    def _moment(self, data: Mapping[str, Any]) -> None:
+        place = data["moment"]
+        self._say(
+            Text.assemble(
+                ("epoch ", "dim"),
+                (f"{place['epoch']}", "bold"),
+                "  ",
+                (place["operator"], "bold cyan"),
+                (" has processed ", "dim"),
+                (f"{place['tuples']:,}", "bold"),
+                (f" of {counted(place['of'], 'tuple')}", "dim"),
+            )
+        )
+        self._dag(place, what=False)
+        self._last(data["last"])
+        if data["last"] is not None or data["changes"]:
+            self._changes(data["changes"], limit=CHANGES)
+
+    def _dag(self, place: Mapping[str, Any], *, what: bool) -> None:
+        counts = {op["name"]: op for op in place["operators"]}
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        table.add_column("", no_wrap=True, width=1)
+        table.add_column("operator", no_wrap=True, overflow="ellipsis")
+        table.add_column("processed", justify="right", no_wrap=True)
+        table.add_column("waiting", justify="right", no_wrap=True)
+        if what and not self.narrow:
+            table.add_column("", no_wrap=True, overflow="ellipsis", style="dim")
+        for line in self._lines:
+            if line.operator is None:
+                table.add_row("", Text(line.lanes))
+                continue
+            name = line.operator
+            here = name == place["operator"]
+            source = isinstance(self.graph.ops[name], ops.SOURCES)
+            waiting = counts[name]["waiting"]
+            cells: list[Any] = [
+                Text(MARK if here else "", style="bold cyan"),
+                Text.assemble(f"{line.lanes} ", (name, "bold cyan" if here else "bold")),
+                "" if source else f"{counts[name]['taken']:,}",
+                Text(f"{waiting:,}", style="yellow") if waiting else "",
+            ]
+            if what and not self.narrow:
+                cells.append(Text(" ".join(describe(self.graph.ops[name]).split())))
+            table.add_row(*cells)
+        self.console.print(table)
+
+    def _last(self, last: Mapping[str, Any] | None, *, whole: bool = False) -> None:
+        if last is None:
+            if whole:
+                self._say("No step led here: this moment was jumped to.", "dim")
+            return
+        port = f" port {last['port']}" if last["port"] else ""
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(f"{last['operator']}{port} in"), Text(row_text(last["row"])))
+        outputs = last["outputs"]
+        for row in outputs if whole else outputs[:3]:
+            grid.add_row(Text("out", justify="right"), _differing(row, last["row"]))
+        if not whole and len(outputs) > 3:
+            grid.add_row("", f"and {counted(len(outputs) - 3, 'row')} more")
+        if not outputs and not isinstance(self.graph.ops[last["operator"]], ops.SINKS):
+            grid.add_row(Text("out", justify="right"), Text("nothing", style="dim"))
+        self.console.print(grid)
+        if whole:
+            self._changes(last["changes"], limit=10 * CHANGES)
+
+    def _changes(self, changes: list[dict[str, Any]], *, limit: int) -> None:
+        if not changes:
+            self._say("No state changed.", "dim")
+            return
+        if self.narrow:
+            for c in changes[:limit]:
+                name = f"{c['operator']}.{c['name']}" + (
+                    "" if c["key"] is None else f"[{brief(c['key'], 24)}]"
+                )
+                self._say(
+                    Text.assemble((name, "bold"), "  ", *_before_after(c, max(12, self.console.width - 8)))
+                )
+        else:
+            table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
+            room = max(16, (self.console.width - 40) // 2)
+            for title in ("operator", "state", "key", "before", "", "after"):
+                table.add_column(title, no_wrap=True, overflow="ellipsis")
+            for c in changes[:limit]:
+                before, arrow, after = _before_after(c, room)
+                key = "" if c["key"] is None else brief(c["key"], 32)
+                table.add_row(
+                    Text(c["operator"]), Text(c["name"]), Text(key), Text(*before), arrow, Text(*after)
+                )
+            self.console.print(table)
+        if len(changes) > limit:
+            self._say(f"and {counted(len(changes) - limit, 'change')} more", "dim")
+
+    # --- what was asked for -----------------------------------------------------------------------------------------
+
+    def _ops(self, answer: Answer) -> None:
+        self._dag(answer.data["moment"], what=True)
+
+    def _counters(self, answer: Answer) -> None:
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        table.add_column("operator", no_wrap=True, overflow="ellipsis")
+        for title in ("taken", "given", "waiting"):
+            table.add_column(title, justify="right", no_wrap=True)
+        for op in answer.data["moment"]["operators"]:
+            table.add_row(op["name"], *(f"{op[n]:,}" for n in ("taken", "given", "waiting")))
+        self.console.print(table)
+
+    def _state(self, answer: Answer) -> None:
+        operator, search = answer.data["operator"], answer.data["search"]
+        for page in answer.data["states"]:
+            name = f"{operator}.{page['name']}"
+            if page["kind"] == "value":
+                for item in page["items"]:
+                    room = max(20, self.console.width - len(name) - 4)
+                    self._say(Text.assemble((name, "bold"), "  ", brief(item["value"], room)))
+                continue
+            about = counted(page["entries"], "entry").replace("entrys", "entries")
+            if search is not None:
+                about += f", {page['matches']:,} with '{search}'"
+            if page["pages"] > 1:
+                about += f", page {page['page']:,} of {page['pages']:,}"
+            self._say(Text.assemble((name, "bold"), (f"  {about}", "dim")))
+            grid = Table.grid(padding=(0, 2))
+            grid.add_column(no_wrap=True, overflow="ellipsis", max_width=self.console.width // 3)
+            grid.add_column(overflow="fold")
+            for item in page["items"]:
+                room = 2 * self.console.width
+                grid.add_row(Text(f"  {brief(item['key'])}", style="cyan"), Text(brief(item["value"], room)))
+            if page["items"]:
+                self.console.print(grid)
+            if page["pages"] > page["page"]:
+                found = f" search {search}" if search is not None else ""
+                more = f"state {operator} {page['name']}{found} page {page['page'] + 1}"
+                self._say(f"  more: {more}", "dim")
+
+    def _pending(self, answer: Answer) -> None:
+        data = answer.data
+        if not data["waiting"]:
+            self._say(f"No tuple waits at '{data['operator']}'.", "dim")
+            return
+        many = data["waiting"] > len(data["rows"])
+        shown = f", the first {len(data['rows'])}" if many and data["rows"] else ""
+        at = Text.assemble(
+            (data["operator"], "bold"), f": {counted(data['waiting'], 'tuple')} waiting{shown}"
+        )
+        self._say(at)
+        for row in data["rows"]:
+            self._say(Text(f"  {row_text(row)}"))
+
+    def _interactions(self, answer: Answer) -> None:
+        found = answer.data["interactions"]
+        if not found:
+            self._say("The run has no interactions.", "dim")
+            return
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        for title in ("id", "operator", "tuples", "epoch"):
+            table.add_column(title, justify="right" if title in ("tuples", "epoch") else "left", no_wrap=True)
+        table.add_column("note", overflow="fold")
+        for i in found:
+            tuples = f"{i['tuples']:,}" if isinstance(i["tuples"], int) else ""
+            table.add_row(
+                str(i["id"]), str(i["operator"] or ""), tuples, str(i["epoch"]), Text(i["note"] or "")
+            )
+        self.console.print(table)
+
+    def _code(self, answer: Answer) -> None:
+        lines = answer.data["lines"]
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(justify="right", style="dim", no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        if not self.narrow:
+            table.add_column(overflow="fold", style="cyan")
+        indent = min(
+            (len(x["text"]) - len(x["text"].lstrip()) for x in lines if x["text"].strip()), default=0
+        )
+        seen: dict[str, Mapping[str, Any]] = {}  # the locals of each function when they were last shown
+        for line in lines:
+            if line["event"] == "return" and line["value"] is None:
+                continue
+            held = {k: v for k, v in line["locals"].items() if k != "self"}
+            before = seen.get(line["function"], {})
+            new = ", ".join(f"{k}={brief(v, 40)}" for k, v in held.items() if _new(k, v, before))
+            if line["event"] != "line":
+                gave = f"{line['event']} {brief(line['value'], 60)}"
+                new = f"{new}, {gave}" if new else gave
+            seen[line["function"]] = held
+            text = Text(line["text"].rstrip()[indent:])
+            if self.narrow:
+                table.add_row(str(line["number"]), text)
+                if new:
+                    table.add_row("", Text(f"  {new}", style="cyan"))
+            else:
+                table.add_row(str(line["number"]), text, Text(new))
+        self.console.print(table)
+        if not lines:
+            self._say(f"'{answer.data['operator']}' ran no lines.", "dim")
+
+    def _why(self, answer: Answer) -> None:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for origin in answer.data["origins"]:
+            grid.add_row(Text(origin["operator"]), Text(row_text(origin["row"])))
+        if answer.data["origins"]:
+            self.console.print(grid)
+        else:
+            self._say(f"No tuple led to this row of '{answer.data['sink']}'.", "dim")
+
+    def _log(self, answer: Answer) -> None:
+        data = answer.data
+        head, rows = data["head"].slice(0, LOGGED), data["rows"]
+        shown = f", the first {head.num_rows}" if head.num_rows < rows else ""
+        self._say(Text.assemble((data["expression"], "bold"), f": {counted(rows, 'row')}{shown}"))
+        if head.num_rows:
+            self.console.print(row_table(head, self.console.width))
+
+    def _fork(self, answer: Answer) -> None:
+        data = answer.data
+        self._say(Text.assemble(("Run ", ""), (data["run"], "bold"), f" {data['status']}."))
+        self._say(f"Look at it: samovar show {data['recording'] or data['run']}", "dim")
+
+    def _help(self, answer: Answer) -> None:
+        commands = answer.data["commands"]
+        if self.narrow or len(commands) == 1:
+            for c in commands:
+                short = f"  (or {c['letter']})" if c["letter"] else ""
+                self._say(Text.assemble((c["usage"], "bold"), (short, "dim")))
+                self._say(f"  {c['does']}")
+            return
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        for c in commands:
+            table.add_row(c["letter"], Text(c["usage"]), Text(c["does"]))
+        self.console.print(table)
+        self._say(
+            "An operator left out means the one used last. Commands may be shortened. An empty line repeats a step.",
+            "dim",
+        )
+
+
+def _before_after(change: Mapping[str, Any], room: int) -> tuple[Any, Any, Any]:
+    before = ("-", "dim") if change["kind"] == "added" else (brief(change["before"], room), "red")
+    after = ("-", "dim") if change["kind"] == "removed" else (brief(change["after"], room), "green")
+    return before, " → ", after
+
+
+def _differing(row: Mapping[str, Any], taken: Mapping[str, Any] | None) -> Text:
+    """A row that was given, with what it does not share with the row that was taken in bold."""
+    made = Text()
+    for i, (name, value) in enumerate(row.items()):
+        same = taken is not None and name in taken and brief(taken[name]) == brief(value)
+        made.append(", " if i else "")
+        made.append(f"{name}={brief(value)}", style="dim" if same else "bold")
+    return made
+
+
+def _new(name: str, value: Any, before: Mapping[str, Any]) -> bool:
+    return name not in before or brief(before[name], 200) != brief(value, 200)
