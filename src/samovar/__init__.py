@@ -16,8 +16,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 from samovar import errors
 from samovar.errors import SamovarError
 from samovar.graph.frame import Frame
@@ -25,6 +23,9 @@ from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, ValueState
 from samovar.graph.workflow import Graph, Workflow
+from samovar.ids import VERSION
+
+__version__ = VERSION
 
 if TYPE_CHECKING:
     from samovar.replay.moment import Moment
@@ -81,7 +82,9 @@ class _Engine:
     """Loads the engine, and with it pyspark, when something runs."""
 
     def start(self, flow: Workflow, **options: Any) -> Any:
-        return importlib.import_module("samovar.runtime.run").start(flow, **options)
+        module = importlib.import_module("samovar.runtime.run")
+        module.Run.watcher = staticmethod(_watch)
+        return module.start(flow, **options)
 
     def schema(self, flow: Workflow, name: str) -> Any:
         return importlib.import_module("samovar.runtime.run").schema(flow, name)
@@ -89,6 +92,10 @@ class _Engine:
     def as_sql(self, graph: Graph) -> Graph:
         made: Graph = importlib.import_module("samovar.runtime.run").as_sql(graph)
         return made
+
+
+def _watch(*arguments: Any) -> Any:
+    return importlib.import_module("samovar.replay.watching").Watch(*arguments)
 
 
 Workflow.runner = _Engine()

@@ -6,12 +6,14 @@ import re
 import secrets
 from datetime import UTC, datetime
 
-__all__ = ["BUCKET", "CONTROL", "HIDDEN", "PORT", "new_attempt", "new_run_id", "position_columns", "slug"]
+__all__ = ["BUCKET", "CONTROL", "HIDDEN", "PORT", "VERSION", "new_attempt", "new_run_id", "position_columns", "slug"]
 
 HIDDEN = "__sv_"
 BUCKET = "__sv_bucket"
 CONTROL = "__sv_control"
 PORT = "__sv_port"
+VERSION = "0.1.0"
+"""Samovar's own version; the package says the same."""
 
 
 def position_columns(width: int, prefix: str = "p") -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,10 @@ __all__ = [
     "FORMAT",
     "Counters",
     "EpochCommitted",
+    "EpochFailed",
     "Fact",
+    "Interaction",
+    "InteractionsMade",
     "Log",
     "ResultPublished",
     "RunEnded",
@@ -98,6 +102,39 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     """Input bytes this epoch took."""
 
 
+class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request to see the state at a point of the run: after `tuples` of an operator, with all that came of them.
+
+    One that a condition made (`by` is "condition") names the tuple by its position instead.
+    """
+
+    id: str
+    at: float
+    operator: str
+    epoch: int
+    tuples: int | None = None
+    position: tuple[int, ...] | None = None
+    note: str = ""
+    by: str = "person"
+
+
+class InteractionsMade(Fact, tag="interactions", frozen=True, kw_only=True):
+    """Interactions whose moments are known since an epoch was committed."""
+
+    made: tuple[Interaction, ...]
+
+
+class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
+    """An epoch that could not be completed: what it covered, so that its failure can be looked at."""
+
+    epoch: int
+    level: int
+    levels: int = 1
+    units: dict[str, tuple[int, int]] = {}
+    first: bool = False
+    last: bool = False
+
+
 class ResultPublished(Fact, tag="result-published", frozen=True, kw_only=True):
     """The files of a `write` operator now lie at their path."""
 
@@ -114,16 +151,19 @@ class RunEnded(Fact, tag="run-ended", frozen=True, kw_only=True):
     operator: str | None = None
 
 
-AnyFact = RunStarted | RunResumed | EpochCommitted | ResultPublished | RunEnded
+AnyFact = (
+    RunStarted | RunResumed | EpochCommitted | EpochFailed | InteractionsMade | ResultPublished | RunEnded
+)
 _decode = msgspec.json.Decoder(AnyFact).decode
 _encode = msgspec.json.Encoder().encode
 
 
 class Log:
-    """The writing end. One process at a time (the store holds the lock); not for use by several threads."""
+    """The writing end. One process at a time (the store holds the lock); its threads take turns."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._turn = threading.Lock()
         self._length = _whole_length(path)
         self._file = path.open("ab", buffering=0)
         if self._length < self._file.tell():
@@ -133,6 +173,10 @@ class Log:
         """Write a fact and hand it to the disk before returning: the whole of it, or nothing (StorageProblem)."""
         body = _encode(fact)
         line = b"%08x %s\n" % (zlib.crc32(body), body)
+        with self._turn:
+            self._write(line)
+
+    def _write(self, line: bytes) -> None:
         try:
             rest = memoryview(line)
             while rest:

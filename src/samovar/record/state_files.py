@@ -207,7 +207,10 @@ def read_header(path: Path) -> Header:
 
 def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
     """Header and payload, checked against the checksum before anything is unpickled."""
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise RecordingCorrupt(f"State file {path} is gone.") from None
     if len(data) < 20 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
         raise RecordingCorrupt(f"State file {path} does not match its checksum.")
     if not data.startswith(_MAGIC):

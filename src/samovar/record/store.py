@@ -33,6 +33,9 @@ from samovar.record.log import (
     AnyFact,
     Counters,
     EpochCommitted,
+    EpochFailed,
+    Interaction,
+    InteractionsMade,
     Log,
     ResultPublished,
     RunEnded,
@@ -53,6 +56,8 @@ class History:
     epochs: list[EpochCommitted] = field(default_factory=list)
     published: dict[str, ResultPublished] = field(default_factory=dict)
     ended: RunEnded | None = None
+    interactions: list[Interaction] = field(default_factory=list)
+    failed: EpochFailed | None = None
 
     @classmethod
     def of(cls, facts: Iterable[AnyFact]) -> History:
@@ -69,6 +74,11 @@ class History:
             if fact.epoch != len(self.epochs):
                 raise RecordingCorrupt(f"Expected epoch {len(self.epochs)} in the log, got {fact.epoch}.")
             self.epochs.append(fact)
+            self.failed = None
+        elif isinstance(fact, EpochFailed):
+            self.failed = fact
+        elif isinstance(fact, InteractionsMade):
+            self.interactions += fact.made
         elif isinstance(fact, ResultPublished):
             self.published[fact.operator] = fact
         elif isinstance(fact, RunEnded):

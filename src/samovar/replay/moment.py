@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.record.log import Counters
+from samovar.replay.forks import Cut, start_fork
 from samovar.replay.lines import Line, run_lines
 from samovar.replay.queries import find_last_change
 from samovar.replay.states import Timeline
 from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
-from samovar.replay.trace import Change, Step, StepKey, Trace, Tuple
+from samovar.replay.trace import END, Change, Step, StepKey, Trace, Tuple
 from samovar.replay.travel import Stretch, Travel
-
-if TYPE_CHECKING:
-    from samovar.runtime.run import Run
+from samovar.runtime.run import Run
 
 __all__ = ["Moment", "StepInfo"]
 
@@ -374,9 +374,54 @@ class Moment:
         inside = mine is not None and mine in self._trace.edges.inputs
         return mine if mine and inside and operator in self._trace.edges.downstream(mine) else operator
 
-    if TYPE_CHECKING:
+    # --- another future ---------------------------------------------------------------------------------------------
 
-        def fork(self, changes: Mapping[str, Any]) -> Run: ...
+    def fork(
+        self,
+        changes: Mapping[str, Any] | None = None,
+        *,
+        row: Mapping[str, Any] | None = None,
+        record: str | os.PathLike[str] | None = None,
+        watch: bool | None = None,
+    ) -> Run:
+        """A new run from here with other logic: `m.fork({"FE": Fixed(), "FF": "label <> 'Fraud'"})`.
+
+        `row` corrects columns of the next source tuple. What the moment has not fully processed, the new logic gets: a
+        source tuple whose scope is open begins anew. The fork shares this run's recording up to here; `write` operators
+        of a fork keep their files in its recording.
+        """
+        return start_fork(
+            self._travel.tracer, self._cut(), changes or {}, row=row, record=record, watch=watch
+        )
+
+    def _cut(self) -> Cut:
+        """The first source tuple that is not fully processed by the operators looked at."""
+        stretch, trace = self._stretch, self._trace
+        segment = stretch.segment
+        if segment.level > segment.low:
+            return Cut(segment, None)
+        width = self._travel.leaf_width(segment)
+        chosen = self._operator
+        within = set(trace.steps)
+        if chosen is not None and chosen in trace.edges.inputs:
+            within = trace.edges.downstream(chosen)
+        ahead = [
+            steps[self._counts.get(op, 0)].taken
+            for op, steps in trace.steps.items()
+            if op in within and self._counts.get(op, 0) < len(steps)
+        ]
+        places = [t.position[:width] for t in ahead if t is not None and t.position[0] < END]
+        if places:
+            return Cut(segment, min(places))
+        if stretch.window.high is not None:
+            return Cut(segment, stretch.window.high)
+        following = stretch.number + 1
+        if following < len(self._travel.segments):
+            return Cut(self._travel.segments[following], None)
+        raise TimeTravelError(
+            "This is the end of the run: nothing is left to process otherwise.",
+            hint="Fork from an earlier moment.",
+        )
 
 
 def _short(row: Mapping[str, Any] | None) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from samovar.errors import TimeTravelError
+from samovar.record.log import Interaction
 from samovar.replay.moment import Moment
 from samovar.replay.queries import Origin, Predicate, find_first, find_origins, log_rows
 from samovar.replay.tracing import Tracer
@@ -39,7 +40,7 @@ class Past(Recorded):
         with self._guard:
             if self._made is None:
                 history = self.history
-                if not history.epochs:
+                if not history.epochs and history.failed is None:
                     raise TimeTravelError(
                         "No epoch of this run was committed: there is no past to go to.",
                         hint="Resume the run, or start it anew.",
@@ -67,6 +68,11 @@ class Past(Recorded):
                 raise TimeTravelError("Expected an epoch, or an operator and tuples; got both.")
             return self._jump_epoch(travel, epoch)
         if to is None:
+            if tuples is not None:
+                raise TimeTravelError(
+                    "Expected an operator whose tuples are counted, got none.",
+                    hint=f"jump('FE', tuples={tuples})",
+                )
             stretch, counts = travel.end()
             return Moment(travel, stretch, counts)
         if tuples is None:
@@ -75,6 +81,29 @@ class Past(Recorded):
             )
         stretch, counts, last = travel.after(to, tuples)
         return Moment(travel, stretch, counts, last=last, operator=to)
+
+    def _jump_interaction(self, travel: Travel, made: Interaction) -> Moment:
+        if made.position is not None:
+            number = next(
+                i
+                for i, s in enumerate(travel.segments)
+                if s.epoch == made.epoch and travel.taken_in(s, made.operator)
+            )
+            stretch, counts, last = travel.around(number, made.operator, tuple(made.position))
+        else:
+            stretch, counts, last = travel.after(made.operator, made.tuples or 0)
+        return Moment(travel, stretch, counts, last=last, operator=made.operator)
+
+    def failure(self) -> Moment | None:
+        """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one."""
+        if self.history.failed is None:
+            return None
+        travel = self._travel
+        found = travel.failing()
+        if found is None:
+            return None
+        stretch, counts, operator = found
+        return Moment(travel, stretch, counts, operator=operator)
 
     def _jump_epoch(self, travel: Travel, epoch: int) -> Moment:
         count = len(self.history.epochs)

@@ -32,7 +32,15 @@ from samovar.replay.trace import END, Position, StepKey, Tuple, Window
 from samovar.replay.travel import Stretch, Travel
 from samovar.replay.worker import Probe, Record
 
-__all__ = ["Origin", "Predicate", "find_first", "find_last_change", "find_origins", "log_rows"]
+__all__ = [
+    "Origin",
+    "Predicate",
+    "find_first",
+    "find_last_change",
+    "find_origins",
+    "log_rows",
+    "matching_inputs",
+]
 
 AHEAD = 2
 """Epochs searched at a time."""
@@ -180,11 +188,11 @@ class _said:  # noqa: N801
 
 
 def _first_row(travel: Travel, segment: Segment, operator: str, text: str) -> Position | None:
-    found = _input_rows(travel, segment, operator, text, count=1)
+    found = matching_inputs(travel, segment, operator, text, count=1)
     return found[0][1] if found else None
 
 
-def _input_rows(
+def matching_inputs(
     travel: Travel, segment: Segment, operator: str, text: str | Column | None, count: int | None
 ) -> list[tuple[int, Position]]:
     """Ports and positions of an operator's input tuples that meet a condition, in order."""
@@ -358,7 +366,7 @@ def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Orig
         left = min(count, limit - len(made))
         if not travel.taken_in(segment, operator) or left <= 0:
             continue
-        places = _input_rows(travel, segment, operator, chosen, left)
+        places = matching_inputs(travel, segment, operator, chosen, left)
         count -= len(places)
         for _, at in places:
             lower, _, step = travel.around(number, operator, at)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StructField, StructType
@@ -27,12 +28,13 @@ from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
 from samovar.ids import position_columns
 from samovar.record.log import Counters, EpochCommitted
+from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters
 from samovar.replay.segments import Segment, edges_of, leaves_of
 from samovar.replay.trace import Position, Trace, Tuple, Window
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
-from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
+from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
 
 __all__ = ["Replayed", "Traced", "Tracer"]
 
@@ -50,7 +52,8 @@ class Traced:
     """For each Python operator: its records by (port, position); None is the end of the input."""
     ended: dict[str, list[Record]] = field(default_factory=dict)
     """For each Python operator: the ends of its input, one for each bucket."""
-    failure: Record | None = None
+    failure: tuple[str, Record] | None = None
+    """The operator that raised, and its step."""
 
 
 class Replayed(Epoch):
@@ -331,7 +334,7 @@ class Tracer:
                 outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
                 given.setdefault(name, []).extend(outputs)
                 if record.error is not None:
-                    made.failure = record
+                    made.failure = (name, record)
                 if record.ended:
                     ends.setdefault(name, []).extend(outputs)
                     made.records.setdefault(name, {})[None] = record
@@ -435,11 +438,23 @@ class Tracer:
             context.setJobDescription(f"{self.plan.graph.name}: {what}")
         try:
             yield
+        except PySparkException:
+            self._check(epoch)
+            raise
         finally:
             self.spark.removeTag(tag)
             if context is not None:
                 context.setJobDescription(None)
             epoch.release()
+
+    def _check(self, epoch: Epoch) -> None:
+        """Raise when what a replay starts from is not as it was: inputs, and the states of Python operators."""
+        for source in self.sources.values():
+            check_unchanged(source)
+        for name in self.code:
+            for version in epoch._versions(name).values():
+                for file in version.files:
+                    read_state(Path(file))
 
 
 def _from(df: DataFrame, at: Position) -> Column:

@@ -21,7 +21,7 @@ from samovar.replay.native_states import group_changes, groups_at_start
 from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of, taken_before
 from samovar.replay.states import Timeline, apply_changes, attributes, merged
 from samovar.replay.stepping import advanced, everything
-from samovar.replay.trace import Change, Edges, Position, Step, StepKey, Window
+from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Window
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
 from samovar.runtime.sources import ROW_BITS
@@ -87,6 +87,8 @@ class Travel:
 
     def taken_in(self, segment: Segment, operator: str) -> int:
         """How many tuples an operator took in a segment, by the log."""
+        if segment.epoch >= len(self.tracer.history.epochs):
+            return 0  # it failed: nothing of it was counted
         counters = self.tracer.history.epochs[segment.epoch].counters.get(operator)
         if counters is None or not self.works_in(segment, operator):
             return 0
@@ -188,6 +190,8 @@ class Travel:
     def after(self, operator: str, tuples: int) -> tuple[Stretch, dict[str, int], StepKey | None]:
         """Where an operator has just processed so many tuples, with all that came of them."""
         self.check(operator)
+        if isinstance(tuples, bool) or not isinstance(tuples, int):
+            raise TimeTravelError(f"Expected a whole number of tuples, got {tuples!r}.", operator=operator)
         if tuples < 0:
             raise TimeTravelError(f"Expected 0 tuples or more, got {tuples}.", operator=operator)
         seen = 0
@@ -211,7 +215,7 @@ class Travel:
             return stretch, dict.fromkeys(stretch.traced.trace.steps, 0), None
         skip = max(0, rank - 1 - MARGIN)
         places = self._places(segment, operator, skip, WINDOW + MARGIN)
-        width = self._leaf_width(segment)
+        width = self.leaf_width(segment)
         low = places[0][:width] if skip else None
         high = places[-1][:width] if len(places) == WINDOW + MARGIN else None
         stretch = self.stretch(number, Window(low, high))
@@ -245,7 +249,8 @@ class Travel:
     def _others(self, segment: Segment, leaf: str) -> list[str]:
         return [n for n in segment.units if n != leaf]
 
-    def _leaf_width(self, segment: Segment) -> int:
+    def leaf_width(self, segment: Segment) -> int:
+        """How many parts of a position name the leaf tuple it comes from."""
         leaves = leaves_of(self.tracer.plan, segment.level)
         return min(self.tracer.tracing.width[n] for n in leaves)
 
@@ -272,10 +277,36 @@ class Travel:
     ) -> tuple[Stretch, dict[str, int], StepKey | None]:
         """The cursor behind the tuple at a position of an operator's input, in a window around it."""
         segment = self.segments[number]
-        leaf = at[: self._leaf_width(segment)]
+        leaf = at[: self.leaf_width(segment)]
         low = self._leaf_before(segment, leaf, MARGIN)
         high = self._leaf_after(segment, leaf, WINDOW)
         return self.behind(self.stretch(number, Window(low, high)), operator, at)
+
+    def failing(self) -> tuple[Stretch, dict[str, int], str] | None:
+        """The cursor before the tuple at which the run failed, in a Python operator; None when it failed elsewhere."""
+        number = len(self.segments)
+        fact = self.tracer.history.failed
+        if fact is None:
+            return None
+        high = fact.level + fact.levels - 1
+        segment = Segment(fact.epoch, fact.level, fact.level, high, fact.units, fact.first, fact.last)
+        if self.segments and self.segments[-1] == segment:
+            number -= 1
+        else:
+            self.segments.append(segment)
+            self.edges[segment.level] = edges_of(self.tracer.tracing, segment.level)
+        found = self.tracer.trace(segment, Window((END,), None)).failure
+        if found is None or found[1].at is None:
+            return None
+        operator, at = found[0], found[1].at
+        leaf = at[: self.leaf_width(segment)]
+        low = self._leaf_before(segment, leaf, MARGIN)
+        stretch = self.stretch(number, Window(low, self._leaf_after(segment, leaf, 1)))
+        trace = stretch.traced.trace
+        steps = trace.steps[operator]
+        place = next(s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at))
+        own = [(operator, n) for n in range(place)]
+        return stretch, advanced(trace, {}, trace.scope(own)), operator
 
     def last_of(self, number: int) -> Stretch:
         """The last window of a segment."""

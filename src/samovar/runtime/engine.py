@@ -21,7 +21,7 @@ from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
 from samovar.runtime.pacing import Pacer
 
-__all__ = ["ATTEMPTS", "LevelStream", "run_levels", "streams_of"]
+__all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
 
 log = logging.getLogger("samovar.engine")
 
@@ -125,33 +125,41 @@ def _run_level(
         wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
         units, size = _take(streams, wanted)
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
-        number = len(context.history.epochs)
         if first and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
-        context.range = EpochRange(low, high, units, first, last)
-        epoch, outcome = _attempt(context, number, context.range, stopping)
-        fact = EpochCommitted(
-            at=time.time(),
-            epoch=number,
-            level=low,
-            levels=high - low + 1,
-            attempt=epoch.attempt,
-            units={n: r for n, r in units.items() if r[0] != r[1]},
-            last=last,
-            seconds=round(outcome.seconds, 4),
-            counters=outcome.counters,
-            state=outcome.state,
-            rejected=outcome.rejected,
-            bytes=size,
-        )
-        assert context.recording.log is not None
-        context.recording.log.append(fact)
-        context.history.add(fact)
-        pace.observe(size, outcome.seconds, prepares=bool(context.shared) and first)
+        fact = commit_epoch(context, EpochRange(low, high, units, first, last), size, stopping)
+        pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
         committed(fact)
         first = False
         if last:
             return
+
+
+def commit_epoch(
+    context: RunContext, covers: EpochRange, size: int, stopping: Callable[[], bool]
+) -> EpochCommitted:
+    """Run one epoch and commit it."""
+    context.range = covers
+    number = len(context.history.epochs)
+    epoch, outcome = _attempt(context, number, covers, stopping)
+    fact = EpochCommitted(
+        at=time.time(),
+        epoch=number,
+        level=covers.low,
+        levels=covers.high - covers.low + 1,
+        attempt=epoch.attempt,
+        units={n: r for n, r in covers.units.items() if r[0] != r[1]},
+        last=covers.last,
+        seconds=round(outcome.seconds, 4),
+        counters=outcome.counters,
+        state=outcome.state,
+        rejected=outcome.rejected,
+        bytes=size,
+    )
+    assert context.recording.log is not None
+    context.recording.log.append(fact)
+    context.history.add(fact)
+    return fact
 
 
 def _attempt(

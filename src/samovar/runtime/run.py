@@ -15,31 +15,35 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
-from samovar import __version__
 from samovar.compile.analysis import Analysis, analyse
 from samovar.compile.plan import Plan, make_plan
-from samovar.errors import (
-    RecordingError,
-    RunStopped,
-    StorageProblem,
-)
+from samovar.errors import RecordingError, RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
-from samovar.ids import new_run_id
-from samovar.record.log import EpochCommitted, RunEnded, RunResumed, RunStarted
-from samovar.record.store import History, Recording
+from samovar.ids import VERSION, new_run_id
+from samovar.record.log import (
+    Counters,
+    EpochCommitted,
+    EpochFailed,
+    InteractionsMade,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+)
+from samovar.record.store import History, Recording, add_counters
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure, explain_start
+from samovar.runtime.interactions import Interactions
 from samovar.runtime.options import check_options, remove_if_empty
 from samovar.runtime.pacing import Pacer
 from samovar.runtime.progress import Progress, Status
@@ -109,7 +113,7 @@ def start(
                 format=1,
                 run=run,
                 workflow=flow.name,
-                samovar=__version__,
+                samovar=VERSION,
                 spark=spark_version,
                 python=platform.python_version(),
                 options={**options, **settings},
@@ -148,6 +152,8 @@ class Run:
         self._watchers = 0
         self._message = ""
         self._thread: threading.Thread | None = None
+        self._interactions = Interactions(len(recording.history().interactions) if recording.log else 0)
+        self._watches: list[Any] = []
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.status})"
@@ -217,13 +223,77 @@ class Run:
         """Rows of a source that did not parse, of the epochs committed so far: file, line, text."""
         return read_rejected(self._recording, source)
 
+    # --- interactions -----------------------------------------------------------------------------------------------
+
+    def interact(self, operator: str, note: str = "", *, every: float | None = None) -> str | None:
+        """Mark this moment, without pausing: the global state after the tuple the operator is at. Returns its name.
+
+        The state itself is looked at later: `sv.open(...).jump("I1")`. `every`: mark a moment every so many seconds.
+        """
+        names = self._operator_names()
+        if operator not in names:
+            raise UnknownName(operator, names, what="an operator of the run")
+        if every is not None:
+            if every <= 0:
+                raise RunError(f"Expected a time above 0 seconds, got {every}.", operator=operator)
+            self._interactions.every(operator, every, note)
+            return None
+        name = self._interactions.ask(operator, note)
+        if self._ended.is_set():
+            raise RunError(
+                "The run has ended: there is nothing to mark.",
+                operator=operator,
+                hint="Go to any moment of it: sv.open(run.recording).jump(...).",
+            )
+        return name
+
+    def watch(self, operator: str, condition: str, *, limit: int = 100) -> None:
+        """Mark a moment for every tuple the operator takes that meets a condition (SQL over its input columns).
+
+        The moment is the one after all that came of the tuple. At most `limit` tuples an epoch are marked.
+        """
+        assert self._context is not None
+        if self._ended.is_set():
+            raise RunError("The run has ended.", hint="Use sv.open(run.recording).first(...) or .log(...).")
+        self._watches.append(
+            type(self).watcher(self._context, self._interactions, operator, condition, limit)
+        )
+
+    watcher: ClassVar[Any] = None
+    """Makes a watch; set by the package, since watching needs the layer above."""
+
+    def _operator_names(self) -> list[str]:
+        return list(self._context.plan.graph.ops) if self._context is not None else []
+
+    def _place_interactions(self, fact: EpochCommitted, *, end: bool = False) -> None:
+        context = self._context
+        assert context is not None
+        before: dict[str, Counters] = {}
+        for earlier in context.history.epochs[: fact.epoch]:
+            for name, counters in earlier.counters.items():
+                before[name] = add_counters(before.get(name), counters)
+        made = self._interactions.placed(fact, before, end=end)
+        if made and context.recording.log is not None:
+            noted = InteractionsMade(at=time.time(), made=made)
+            context.recording.log.append(noted)
+            context.history.add(noted)
+
     # --- running ----------------------------------------------------------------------------------------------------
 
     def _note(self, text: str) -> None:
         self._message = text
         log.info(text)
 
-    def _begin(self, context: RunContext, epoch_bytes: int | None, watch: bool | None) -> None:
+    def _begin(
+        self,
+        context: RunContext,
+        epoch_bytes: int | None,
+        watch: bool | None,
+        *,
+        before: Callable[[Callable[[], bool]], None] | None = None,
+        publishes: bool = True,
+    ) -> None:
+        """Run in a thread. `before` comes first, and is told how to see whether the run is to stop."""
         self._context = context
         self._status = "running"
 
@@ -232,6 +302,8 @@ class Run:
 
         def work() -> None:
             try:
+                if before is not None:
+                    before(self._stop.is_set)
                 run_levels(
                     context,
                     lambda level: _pacer(context, level, epoch_bytes),
@@ -239,7 +311,9 @@ class Run:
                     stopping=self._stop.is_set,
                     committed=self._committed,
                 )
-                publish(context)
+                self._finish_interactions(context)
+                if publishes:
+                    publish(context)
                 self._end("completed")
             except BaseException as error:
                 self._fail(context, error)
@@ -255,8 +329,17 @@ class Run:
         self._thread = threading.Thread(target=work, name=f"samovar-{self.id}", daemon=True)
         self._thread.start()
 
+    def _finish_interactions(self, context: RunContext) -> None:
+        for watch in self._watches:
+            watch.finish()
+        if context.history.epochs:
+            self._place_interactions(context.history.epochs[-1], end=True)
+
     def _committed(self, fact: EpochCommitted) -> None:
         self._last = fact
+        self._place_interactions(fact)
+        for watch in self._watches:
+            watch.committed(fact)
         log.info("run %s: epoch %d committed in %.2f s", self.id, fact.epoch, fact.seconds)
         for listener in self._listeners:
             listener(self.progress)
@@ -271,12 +354,34 @@ class Run:
         except BaseException as second:  # the explanation itself failed: show the first error
             log.debug("could not explain a failure", exc_info=second)
             self._error = error
+        self._log_failure(context)
         log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
         try:
             self._recording.sweep()  # half an epoch is of no use to anybody
         except Exception:
             log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
         self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
+
+    def _log_failure(self, context: RunContext) -> None:
+        """What the failed epoch covered, so that its failure can be looked at later."""
+        covers = context.range
+        if covers is None or self._stop.is_set() or self._recording.log is None:
+            return
+        try:
+            self._finish_interactions(context)
+            self._recording.log.append(
+                EpochFailed(
+                    at=time.time(),
+                    epoch=len(context.history.epochs),
+                    level=covers.low,
+                    levels=covers.high - covers.low + 1,
+                    units={n: r for n, r in covers.units.items() if r[0] != r[1]},
+                    first=covers.first,
+                    last=covers.last,
+                )
+            )
+        except Exception:
+            log.debug("the failed epoch could not be logged", exc_info=True)
 
     def _end(self, status: Status) -> None:
         error = self._error
@@ -400,16 +505,25 @@ class Plans:
 
 
 def plans_of(
-    recording: Recording, history: History, session: SparkSession, *, flow: Workflow | None = None
+    recording: Recording,
+    history: History,
+    session: SparkSession,
+    *,
+    flow: Workflow | None = None,
+    graph: Graph | None = None,
 ) -> Plans:
-    """Plans of a recorded run. Raises SourceChanged when an input is not as it was."""
+    """Plans of a recorded run, or of the same with another workflow or graph (live code included).
+
+    Raises SourceChanged when an input is not as it was.
+    """
     if history.started is None:
         raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source)
-    if flow is not None:
+    if graph is None and flow is not None:
         graph = _live(flow.graph())
+    if graph is not None:
         pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
     else:
         graph, pickled = read_code(recording, read_graph(recording))
@@ -458,9 +572,7 @@ def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
     plan = context.plan
     whole = plan.placement.build_weight(level, {n: s.size for n, s in context.sources.items()})
     python = [
-        n
-        for n in plan.graph.ops
-        if plan.shape(n) in ("python", "batches") and plan.placement.works(n, level)
+        n for n in plan.graph.ops if plan.shape(n) in ("python", "batches") and plan.placement.works(n, level)
     ]
     filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
     return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=epoch_bytes)

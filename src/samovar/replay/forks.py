@@ -1,0 +1,365 @@
+"""Forks: a new run that starts from a moment of an old one, with other logic, other parameters or a corrected tuple.
+
+The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive it).
+Of the moment's own epoch the tuples before the moment are processed once more by the old logic, as an epoch of their
+own; the file the moment lies in is cut there into two. Then the new logic goes on from the state the old one left.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark.sql import functions as F
+
+from samovar.compile.native import hidden, quoted
+from samovar.compile.plan import Plan
+from samovar.errors import TimeTravelError, UnknownName
+from samovar.graph import operators as ops
+from samovar.graph.operator import Operator
+from samovar.graph.operators.base import Op, expr
+from samovar.graph.state import StateMap
+from samovar.graph.workflow import Graph
+from samovar.ids import VERSION, new_attempt, new_run_id
+from samovar.record.log import EpochCommitted, RunStarted, StateFile
+from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
+from samovar.record.store import History, Recording, slug_unique
+from samovar.replay.segments import Segment
+from samovar.replay.trace import Position
+from samovar.replay.tracing import Tracer
+from samovar.runtime.code import by_value
+from samovar.runtime.engine import commit_epoch
+from samovar.runtime.epoch import EpochRange, RunContext
+from samovar.runtime.run import Run, plans_of
+from samovar.runtime.sources import ROW_BITS, Source, Unit, read_units
+from samovar.runtime.written import write_down
+
+__all__ = ["Cut", "changed_graph", "start_fork"]
+
+Edit = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a fork begins: a segment, and the first leaf tuple that the new logic gets (None: all of the segment)."""
+
+    segment: Segment
+    at: Position | None
+
+
+def start_fork(
+    tracer: Tracer,
+    cut: Cut,
+    changes: Mapping[str, Any],
+    *,
+    row: Edit | None = None,
+    record: str | os.PathLike[str] | None = None,
+    watch: bool | None = None,
+) -> Run:
+    """Start the fork and return at once; what is wrong with the changes is raised here."""
+    graph = changed_graph(tracer.plan.graph, changes)
+    _check_level(tracer.plan, cut.segment, changes)
+    parent = tracer.recording
+    root = Path(record) if record is not None else parent.path.parent
+    fork = Recording.create(root.absolute() / new_run_id(f"{graph.name}-fork"))
+    try:
+        sources, split = _split(tracer, cut, fork, row)
+        started = tracer.history.started
+        assert started is not None
+        assert fork.log is not None
+        fork.log.append(
+            RunStarted(
+                at=time.time(),
+                format=started.format,
+                run=fork.run_id,
+                workflow=graph.name,
+                samovar=VERSION,
+                spark=started.spark,
+                python=started.python,
+                options=started.options,
+                parent=parent.run_id,
+            )
+        )
+        shared = tracer.history.epochs[: cut.segment.epoch]
+        for fact in shared:
+            _share(parent, fork, fact)
+            fork.log.append(_shifted(fact, split))
+        history = fork.history()
+        write_down(fork, tracer.plan.graph, sources, tracer.code)
+        found = plans_of(fork, history, tracer.spark, graph=graph)
+        _check_same_places(tracer.plan, found.plan, bool(shared) or split is not None)
+        write_down(fork, found.plan.graph, sources, found.code)
+        _transferred(tracer, history, fork, changes, one=True)  # tries it out
+    except BaseException:
+        fork.close()
+        shutil.rmtree(fork.path, ignore_errors=True)
+        raise
+    old = RunContext(tracer.spark, tracer.plan, sources, fork, history, tracer.code, fork.run_id)
+    new = RunContext(tracer.spark, found.plan, sources, fork, history, found.code, fork.run_id)
+
+    def before(stopping: Callable[[], bool]) -> None:
+        if split is not None:
+            commit_epoch(old, _covers(tracer, cut, sources, split), 0, stopping)
+            old.forget_shared()
+        _transfer(tracer, new, changes)
+
+    run = Run(fork)
+    run._begin(new, started.options.get("epoch_bytes"), watch, before=before, publishes=False)
+    return run
+
+
+# --- other logic ----------------------------------------------------------------------------------------------------
+
+
+def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
+    """The graph with some operators' logic replaced.
+
+    A Python operator takes an `sv.Operator`; a native one SQL text (several: a list), or a mapping of its fields.
+    """
+    made = dict(graph.ops)
+    live = dict(graph.live)
+    for name, change in changes.items():
+        if name not in made:
+            raise UnknownName(name, made, what="an operator of the run")
+        op = made[name]
+        if isinstance(change, Operator):
+            if not isinstance(op, ops.Python):
+                raise TimeTravelError(
+                    f"'{name}' is no Python operator: expected SQL text, got {type(change).__name__}.",
+                    operator=name,
+                )
+            made[name] = msgspec.structs.replace(op, code="", class_name="", params={})
+            live[name] = change
+        elif isinstance(op, ops.Python):
+            raise TimeTravelError(
+                f"Expected an operator for '{name}', got {type(change).__name__}.",
+                operator=name,
+                hint=f"Pass an instance: m.fork({{'{name}': Fixed()}}).",
+            )
+        else:
+            made[name] = _native(op, change)
+    return Graph(graph.name, made, live)
+
+
+def _native(op: Op, change: Any) -> Op:
+    if isinstance(change, Mapping):
+        try:
+            return msgspec.structs.replace(op, **change)
+        except TypeError as error:
+            raise TimeTravelError(f"'{op.kind}' has no such field: {error}.", operator=op.name) from None
+    given = [change] if isinstance(change, str) or hasattr(change, "cast") else list(change)
+    texts = tuple(expr(c) for c in given)
+    wanted = len(op.expressions())
+    if len(texts) != wanted:
+        raise TimeTravelError(
+            f"Expected {wanted} expressions for '{op.name}', got {len(texts)}.",
+            operator=op.name,
+            hint=f"It has: {', '.join(op.expressions()) or 'none'}.",
+        )
+    return op.with_expressions(texts)
+
+
+def _check_level(plan: Plan, segment: Segment, changes: Mapping[str, Any]) -> None:
+    """Raise when a changed operator has done its work in the same epoch before the moment."""
+    done = [n for n in changes if segment.low <= plan.placement.level[n] < segment.level]
+    if done:
+        raise TimeTravelError(
+            f"'{done[0]}' has processed all its tuples at this moment: a change to it would come too late.",
+            operator=done[0],
+            hint=f"Fork from before: past.jump('{done[0]}', tuples=...), or past.jump(epoch={segment.epoch}).",
+        )
+
+
+def _check_same_places(old: Plan, new: Plan, stored: bool) -> None:
+    """Raise when the new logic cannot go on from what the old one stored."""
+    if not stored:
+        return
+    for name in old.graph.ops:
+        moved = old.placement.level[name] != new.placement.level[name] or old.shape(name) != new.shape(name)
+        before, after = old.schemas[name].simpleString(), new.schemas[name].simpleString()
+        if moved or before != after:
+            what = "works elsewhere in the run" if moved else f"gives {after} where it gave {before}"
+            raise TimeTravelError(
+                f"With this change '{name}' {what}: what the run stored does not fit.",
+                operator=name,
+                hint="Fork from the beginning (past.jump(epoch=0)), or start a new run.",
+            )
+
+
+# --- the shared past ------------------------------------------------------------------------------------------------
+
+
+def _share(parent: Recording, fork: Recording, fact: EpochCommitted) -> None:
+    source, target = parent.epoch_folder(fact), fork.epoch_folder(fact)
+    if source.is_dir():
+        shutil.copytree(source, target, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+
+
+def _shifted(fact: EpochCommitted, split: tuple[str, int] | None) -> EpochCommitted:
+    """Units behind the one that was cut in two have other numbers now."""
+    if split is None or split[0] not in fact.units:
+        return fact
+    name, cut = split
+    start, stop = fact.units[name]
+    moved = (start + (start > cut), stop + (stop > cut))
+    return msgspec.structs.replace(fact, units={**fact.units, name: moved})
+
+
+def _split(
+    tracer: Tracer, cut: Cut, fork: Recording, row: Edit | None
+) -> tuple[dict[str, Source], tuple[str, int] | None]:
+    """The sources with the unit the fork begins in cut in two; which one that was, if one was."""
+    sources = dict(tracer.sources)
+    if cut.at is None:
+        if row is not None:
+            raise TimeTravelError("Expected a tuple to correct, but none is next at this moment.")
+        return sources, None
+    number, place = cut.at[0], cut.at[1]
+    source = next((s for s in sources.values() if s.number == number), None)
+    if source is None or source.format != "parquet":
+        kind = source.format if source is not None else "what an operator gave at its end"
+        raise TimeTravelError(
+            f"A fork inside an epoch needs Parquet input; here it is {kind}.",
+            hint=f"Fork from the epoch's start: past.jump(epoch={cut.segment.epoch}).fork(...).",
+        )
+    unit, index = place >> ROW_BITS, place & ((1 << ROW_BITS) - 1)
+    start, _ = cut.segment.units[source.name]
+    if index == 0 and unit == start and row is None:
+        return sources, None
+    folder = fork.path / "inputs" / f"{slug_unique(source.name)}-cut"
+    parts = [
+        _write_part(tracer, source, unit, folder / name, below, index, edit)
+        for name, below, edit in (("before", True, None), ("after", False, row))
+    ]
+    units = (*source.units[:unit], *parts, *source.units[unit + 1 :])
+    sources[source.name] = msgspec.structs.replace(source, units=units)
+    return sources, (source.name, unit)
+
+
+def _write_part(
+    tracer: Tracer, source: Source, unit: int, folder: Path, below: bool, index: int, edit: Edit | None
+) -> Unit:
+    df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
+    place = F.col(hidden(df)[-1])
+    first = (unit << ROW_BITS) + index
+    df = df.filter(place < first if below else place >= first)
+    for name, value in (edit or {}).items():
+        if name not in source.struct.names:
+            raise UnknownName(name, source.struct.names, what=f"a column of '{source.name}'")
+        kind = source.struct[name].dataType
+        edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quoted(name)))
+        df = df.withColumn(name, edited)
+    order = hidden(df)
+    df.repartition(1).sortWithinPartitions(*order).drop(*order).write.parquet(str(folder))
+    file = next(folder.glob("*.parquet"))
+    found = file.stat()
+    rows = tracer.spark.read.parquet(str(folder)).count()
+    return Unit(str(file), found.st_size, found.st_mtime, rows)
+
+
+def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[str, int]) -> EpochRange:
+    """The epoch of the tuples before the cut."""
+    name, unit = split
+    number = sources[name].number
+    units: dict[str, tuple[int, int]] = {}
+    for own, (start, stop) in cut.segment.units.items():
+        source = tracer.sources.get(own)
+        before = source is None or source.number < number
+        units[own] = (start, unit + 1) if own == name else (start, stop if before else start)
+    return EpochRange(cut.segment.level, cut.segment.level, units, cut.segment.first, False)
+
+
+# --- state ----------------------------------------------------------------------------------------------------------
+
+
+def _transfer(tracer: Tracer, context: RunContext, changes: Mapping[str, Any]) -> None:
+    """Give changed Python operators the state the old ones left, as an epoch that processes nothing."""
+    history, fork = context.history, context.recording
+    made = _transferred(tracer, history, fork, changes)
+    if not made or fork.log is None:
+        return
+    last = history.epochs[-1]
+    number, attempt = len(history.epochs), new_attempt()
+    folder = fork.attempt_folder(number, attempt)
+    state: dict[str, tuple[StateFile, ...]] = {}
+    for name, buckets in made.items():
+        files = []
+        for bucket, instance in buckets.items():
+            capture = StateCapture(name, instance)
+            header = Header(operator=name, bucket=bucket, epoch=number, full=True, entries=capture.entries())
+            path = folder / "state" / slug_unique(name) / f"{bucket:04d}.full"
+            size = write_state(path, header, capture.whole())
+            files.append(StateFile(bucket, True, size, capture.entries()))
+        state[name] = tuple(files)
+    fact = EpochCommitted(
+        at=time.time(), epoch=number, level=last.level, attempt=attempt, last=last.last, state=state
+    )
+    fork.log.append(fact)
+    history.add(fact)
+
+
+def _transferred(
+    tracer: Tracer,
+    history: History,
+    fork: Recording,
+    changes: Mapping[str, Any],
+    *,
+    one: bool = False,
+) -> dict[str, dict[int, Operator]]:
+    """Changed Python operators in the state of the old ones, by key partition (`one`: of one of them only)."""
+    made: dict[str, dict[int, Operator]] = {}
+    for name, change in changes.items():
+        if not isinstance(change, Operator):
+            continue
+        for bucket, files in _files(history, fork, name).items():
+            old: Operator = pickle.loads(tracer.code[name])
+            restore(old, (read_state(Path(f))[1] for f in files))
+            fresh: Operator = pickle.loads(tracer.code[name])
+            new: Operator = pickle.loads(by_value(change, name))
+            _carry(name, old, fresh, new)
+            made.setdefault(name, {})[bucket] = new
+            if one:
+                break
+    return made
+
+
+def _files(history: History, recording: Recording, name: str) -> dict[int, list[Path]]:
+    files: dict[int, list[Path]] = {}
+    for fact in history.epochs:
+        folder = recording.epoch_folder(fact) / "state" / slug_unique(name)
+        for state in fact.state.get(name, ()):
+            if state.full:
+                files[state.bucket] = [folder / f"{state.bucket:04d}.full"]
+            else:
+                files.setdefault(state.bucket, []).append(folder / f"{state.bucket:04d}.delta")
+    return files
+
+
+def _carry(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
+    """Set on the new operator what the old one had changed since it was made; the rest is as the new one made it."""
+    for attribute, value in vars(old).items():
+        if attribute.startswith("_sv_"):
+            continue
+        begun = vars(fresh).get(attribute)
+        if isinstance(value, StateMap) or attribute not in vars(fresh) or dumps(begun) != dumps(value):
+            try:
+                setattr(new, attribute, value)
+            except Exception as error:
+                raise TimeTravelError(
+                    f"The state '{attribute}' of '{name}' cannot be handed to the new operator: {error}.",
+                    operator=name,
+                ) from None

@@ -1,0 +1,109 @@
+"""Interactions by condition: after each epoch, the tuples that met a condition are found and noted with their place.
+
+The search runs beside the epochs that follow, on a thread of its own; the run waits for it only at its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from samovar.compile.analysis import empty_frame
+from samovar.errors import TimeTravelError, UnknownName
+from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
+from samovar.record.store import History
+from samovar.replay.queries import matching_inputs
+from samovar.replay.tracing import Tracer
+from samovar.replay.travel import Travel
+from samovar.runtime.epoch import RunContext
+from samovar.runtime.interactions import Interactions
+from samovar.runtime.run import Plans, plans_of
+
+__all__ = ["Watch"]
+
+log = logging.getLogger("samovar.watch")
+
+
+class Watch:
+    """A condition on an operator's input tuples, looked for in every epoch."""
+
+    def __init__(
+        self, context: RunContext, interactions: Interactions, operator: str, condition: str, limit: int
+    ) -> None:
+        graph = context.plan.graph
+        if operator not in graph.ops:
+            raise UnknownName(operator, graph.ops, what="an operator of the run")
+        self.context = context
+        self.interactions = interactions
+        self.operator = operator
+        self.condition = condition
+        self.limit = limit
+        self._check()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="samovar-watch")
+        self._running: list[Future[Any]] = []
+        self._plans: Plans | None = None
+
+    def _check(self) -> None:
+        for up in self.context.plan.graph.ops[self.operator].inputs:
+            try:
+                empty_frame(self.context.spark, self.context.plan.schemas[up]).filter(self.condition)
+            except PySparkException as error:
+                first = str(error).strip().splitlines()[0]
+                raise TimeTravelError(
+                    f"The condition {self.condition!r} cannot be evaluated on the input of '{self.operator}': "
+                    f"{first[:300]}",
+                    operator=self.operator,
+                    hint='Write SQL over the columns the operator takes: "amount > 1000".',
+                ) from None
+
+    def committed(self, fact: EpochCommitted) -> None:
+        """Look through an epoch that has just been committed."""
+        epochs = list(self.context.history.epochs)
+        self._running.append(self._pool.submit(self._look, fact, epochs))
+
+    def finish(self) -> None:
+        """Wait until all epochs are looked through."""
+        for future in self._running:
+            try:
+                future.result()
+            except Exception:
+                log.warning("watch on %s: an epoch could not be searched", self.operator, exc_info=True)
+        self._pool.shutdown()
+
+    def _look(self, fact: EpochCommitted, epochs: list[EpochCommitted]) -> None:
+        context = self.context
+        history = History(started=context.history.started, epochs=epochs)
+        if self._plans is None:
+            self._plans = plans_of(context.recording, history, context.spark)
+        found = self._plans
+        tracer = Tracer(
+            context.spark, found.plan, found.tracing, found.sources, context.recording, history, found.code
+        )
+        travel = Travel(tracer)
+        made: list[Interaction] = []
+        try:
+            for segment in travel.segments:
+                if segment.epoch != fact.epoch or not travel.taken_in(segment, self.operator):
+                    continue
+                for _, at in matching_inputs(travel, segment, self.operator, self.condition, self.limit):
+                    made.append(
+                        Interaction(
+                            id=self.interactions.new_id(),
+                            at=fact.at,
+                            operator=self.operator,
+                            epoch=fact.epoch,
+                            position=at,
+                            note=self.condition,
+                            by="condition",
+                        )
+                    )
+        finally:
+            tracer.close()
+        if made and context.recording.log is not None:
+            noted = InteractionsMade(at=time.time(), made=tuple(made))
+            context.recording.log.append(noted)
+            context.history.add(noted)
