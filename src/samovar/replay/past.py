@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from samovar.errors import TimeTravelError
+from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import Interaction
 from samovar.replay.moment import Moment
 from samovar.replay.queries import Origin, Predicate, find_first, find_origins, log_rows
@@ -60,9 +60,29 @@ class Past(Recorded):
                 )
             return self._made
 
-    def jump(self, to: str | None = None, *, tuples: int | None = None, epoch: int | None = None) -> Moment:
-        """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), or the end of the run: `jump()`."""
+    @property
+    def interactions(self) -> list[Interaction]:
+        """The moments that were marked while the run went on, in the order of time."""
+        return sorted(self.history.interactions, key=lambda i: (i.at, i.id))
+
+    def jump(
+        self,
+        to: str | Interaction | None = None,
+        *,
+        tuples: int | None = None,
+        epoch: int | None = None,
+    ) -> Moment:
+        """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), `jump("I3")`, or the end: `jump()`."""
         travel = self._travel
+        if isinstance(to, Interaction):
+            return self._jump_interaction(travel, to)
+        if to is not None and tuples is None and epoch is None:
+            found = next((i for i in self.interactions if i.id == to), None)
+            if found is not None:
+                return self._jump_interaction(travel, found)
+            if to not in travel.operators:
+                known = [i.id for i in self.interactions]
+                raise UnknownName(to, [*known, *travel.operators], what="an interaction or an operator")
         if epoch is not None:
             if to is not None or tuples is not None:
                 raise TimeTravelError("Expected an epoch, or an operator and tuples; got both.")
