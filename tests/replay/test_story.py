@@ -80,7 +80,7 @@ def test_i1_shows_bobs_first_payment_processed_by_all(past: Any) -> None:
     assert m.last.row["payment"] == X
     assert [out["highest"] for out in m.last.outputs] == [20.0]
     assert [(c.name, c.key, c.before, c.after) for c in m.last.changes] == [("highest", "Bob", ABSENT, 20.0)]
-    assert m.step_over("FE").last.row["customer"] == "Chris"
+    assert m.pending("FE")[0].row["customer"] == "Chris"
 
 
 def test_stepping_over_chris_adds_his_payment_and_approves_it(past: Any) -> None:
@@ -91,6 +91,8 @@ def test_stepping_over_chris_adds_his_payment_and_approves_it(past: Any) -> None
     assert {(c.operator, c.key, c.before, c.after) for c in s1.changes} == {("FE", "Chris", ABSENT, 10.0)}
     assert [(s.operator, s.row["payment"]) for s in s1.steps] == [(op, Y) for op in OPERATORS]
     assert told(i1)["approved"] == 1  # the moment before stays as it was
+    z = s1.pending("FE")[0]
+    assert (z.row["payment"], z.row["amount"], z.row["currency"]) == (Z, 5000.0, "JPY")
 
 
 def test_stepping_into_bobs_yen_payment_shows_the_wrong_dollars(past: Any) -> None:

@@ -144,10 +144,13 @@ class Moment:
         raise TimeTravelError(f"'{operator}' took no tuples in this run.", operator=operator)
 
     def pending(self, operator: str, limit: int | None = None) -> list[Tuple]:
-        """Tuples given to an operator and not yet processed by it, in order; those of the traced window."""
-        self._travel.check(operator)
-        trace = self._stretch.traced.trace
-        found = waiting(trace, self._counts, operator, self._within(operator))
+        """Tuples given to an operator and not yet processed by it, in order; those of the traced window.
+
+        Where none is left of the window, those of the next one.
+        """
+        at = self._ready(operator)
+        trace = at._trace
+        found = waiting(trace, at._counts, operator, at._within(operator))
         tuples = (trace.step(k).taken for k in found[:limit])
         return [t for t in tuples if t is not None]
 
@@ -171,11 +174,21 @@ class Moment:
         """The computation steps between the moment before and this one, operator by operator."""
         if self._previous is None:
             return []
-        before = self._previous._counts if self._previous._stretch is self._stretch else {}
-        found = []
-        for op, own in self._stretch.traced.trace.steps.items():
-            found += [self._told(s) for s in own[before.get(op, 0) : self._counts.get(op, 0)]]
-        return found
+        found: list[StepInfo] = []
+        stretch: Stretch | None = self._previous._stretch
+        before = self._previous._counts
+        while stretch is not None and stretch.place != self._stretch.place:  # what was left of windows before
+            here = Moment(self._travel, stretch, everything(stretch.traced.trace))
+            found += here._steps_since(before)
+            stretch, before = self._travel.following(stretch), {}
+        return found + self._steps_since(before)
+
+    def _steps_since(self, before: Mapping[str, int]) -> list[StepInfo]:
+        return [
+            self._told(s)
+            for op, own in self._trace.steps.items()
+            for s in own[before.get(op, 0) : self._counts.get(op, 0)]
+        ]
 
     @property
     def changes(self) -> list[Change]:
@@ -321,7 +334,7 @@ class Moment:
             if following is None:
                 break
             counts = dict.fromkeys(following.traced.trace.steps, 0)
-            at = Moment(self._travel, following, counts, previous=self, operator=operator)
+            at = Moment(self._travel, following, counts, previous=self, operator=self._chosen(operator))
         return at
 
     @staticmethod

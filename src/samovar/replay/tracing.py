@@ -29,12 +29,13 @@ from samovar.graph import operators as ops
 from samovar.ids import position_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
-from samovar.record.store import History, Recording, add_counters
+from samovar.record.store import History, Recording, add_counters, slug_unique
 from samovar.replay.segments import Segment, edges_of, leaves_of
 from samovar.replay.trace import Position, Trace, Tuple, Window
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
+from samovar.runtime.worker import Task
 
 __all__ = ["Replayed", "Traced", "Tracer"]
 
@@ -52,6 +53,8 @@ class Traced:
     """For each Python operator: its records by (port, position); None is the end of the input."""
     ended: dict[str, list[Record]] = field(default_factory=dict)
     """For each Python operator: the ends of its input, one for each bucket."""
+    given: dict[str, int] = field(default_factory=dict)
+    """For each Python operator: how many tuples it gave between the epoch's start and the window."""
     failure: tuple[str, Record] | None = None
     """The operator that raised, and its step."""
 
@@ -69,6 +72,27 @@ class Replayed(Epoch):
 
     def _without_bad(self, name: str, df: DataFrame, units: Any, counts: bool) -> DataFrame:
         return super()._without_bad(name, df, units, False)
+
+    def task(self, chain: tuple[str, ...]) -> Task:
+        """The same with what calls of `log_result` gave: they are not made again."""
+        made = super().task(chain)
+        facts = self.context.recorded
+        if self.number >= len(facts):
+            return made
+        fact = facts[self.number]
+        folder = self.context.recording.epoch_folder(fact) / "state"
+        stages = tuple(
+            replace(
+                stage,
+                results={
+                    f.bucket: str(folder / slug_unique(stage.name) / f"{f.bucket:04d}.delta")
+                    for f in fact.state.get(stage.name, ())
+                    if not f.full
+                },
+            )
+            for stage in made.stages
+        )
+        return replace(made, stages=stages)
 
 
 class _Windowed(Replayed):
@@ -235,7 +259,9 @@ class Tracer:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
         tag = f"{self.recording.run_id}-replay"
-        return RunContext(self.spark, plan, self.sources, self.recording, history, self.code, tag)
+        made = RunContext(self.spark, plan, self.sources, self.recording, history, self.code, tag)
+        made.recorded = self.history.epochs
+        return made
 
     # --- traces -----------------------------------------------------------------------------------------------------
 
@@ -307,7 +333,7 @@ class Tracer:
     ) -> None:
         kinds = table.column("op").to_pylist()
         for i, (name, shown) in enumerate(names):
-            chosen = table.filter(pa.array([k == i for k in kinds]))
+            chosen = table.filter(pa.array([k == i for k in kinds], pa.bool_()))
             width = self.tracing.width[name]
             places = chosen.column("at").to_pylist()
             values = chosen.column(f"v{i}").to_pylist(maps_as_pydicts="strict")
@@ -327,7 +353,7 @@ class Tracer:
         kinds = table.column("op").to_pylist()
         for i, tail in enumerate(chains):
             chain = self.tracing.chains[tail]
-            chosen = table.filter(pa.array([k == -1 - i for k in kinds]))
+            chosen = table.filter(pa.array([k == -1 - i for k in kinds], pa.bool_()))
             for record in read_records(chosen.column(TRACE)):
                 name = chain[record.stage]
                 names = self.tracing.schemas[name].names
@@ -341,6 +367,7 @@ class Tracer:
                     made.ended.setdefault(name, []).append(record)
                 elif record.at is None:
                     made.bases.setdefault(name, {})[record.bucket] = record.changes
+                    made.given[name] = made.given.get(name, 0) + record.given
                 else:
                     width = len(record.at)
                     ups = self.tracing.graph.ops[name].inputs
@@ -391,22 +418,23 @@ class Tracer:
             found = (every if count is None else every.limit(count)).toArrow()
         return [tuple(at) for at in found.column("at").to_pylist()]
 
-    def counted_before(
-        self, segment: Segment, window: Window, before: Mapping[str, Counters]
-    ) -> dict[str, Counters]:
+    def counted_before(self, traced: Traced, before: Mapping[str, Counters]) -> dict[str, Counters]:
         """What each operator had taken and given when a window began, from what it had when its epoch began."""
+        segment, window = traced.segment, traced.window
         totals = dict(before)
+        logged = {n: c.given for n, c in self.history.epochs[segment.epoch].counters.items()}
         for level in range(segment.low, segment.level):  # levels of the same epoch that went before
-            below = self._counts(replace(segment, level=level, units=self._units(segment)), Window())
-            totals = _added(totals, below)
+            below = replace(segment, level=level, units=self._units(segment))
+            totals = _added(totals, self._counts(below, Window(), logged))
         if window.low is not None:
-            totals = _added(totals, self._counts(segment, Window(None, window.low)))
+            totals = _added(totals, self._counts(segment, Window(None, window.low), traced.given))
         return totals
 
     def _units(self, segment: Segment) -> dict[str, tuple[int, int]]:
         return self.history.epochs[segment.epoch].units
 
-    def _counts(self, segment: Segment, window: Window) -> dict[str, Counters]:
+    def _counts(self, segment: Segment, window: Window, inside: Mapping[str, int]) -> dict[str, Counters]:
+        """Counters over a window; `inside` are the tuples given inside of chains of Python operators."""
         epoch = self.windowed(segment, window)
         edges = edges_of(self.tracing, segment.level)
         leaves = leaves_of(self.tracing, segment.level)
@@ -421,6 +449,7 @@ class Tracer:
             ]
             rows = reduce(lambda a, b: a.union(b), parts).collect() if parts else []
         given = {r["op"]: int(r["n"]) for r in rows}
+        given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
         made: dict[str, Counters] = {}
         for name, ups in edges.inputs.items():
             taken = tuple(given.get(up, 0) for up in ups)

@@ -47,6 +47,10 @@ class Stretch:
     before: dict[str, Counters] | None = None
 
     @property
+    def place(self) -> tuple[int, Window]:
+        return self.number, self.traced.window
+
+    @property
     def segment(self) -> Segment:
         return self.traced.segment
 
@@ -418,7 +422,7 @@ class Travel:
         with self._lock:
             if stretch.before is None:
                 before = taken_before(self.tracer.history.epochs, stretch.segment.epoch)
-                stretch.before = self.tracer.counted_before(stretch.segment, stretch.window, before)
+                stretch.before = self.tracer.counted_before(stretch.traced, before)
             return stretch.before
 
 

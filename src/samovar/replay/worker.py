@@ -42,6 +42,8 @@ class Record:
     """The failure, when the step raised."""
     ended: bool = False
     """Whether this is the step at the end of the input."""
+    given: int = 0
+    """With `at` None: how many tuples the steps before the window gave."""
 
 
 def tracing_function(
@@ -68,9 +70,9 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
     """The records of a trace column, in the order they were written."""
     made = []
     for blob in column.to_pylist():
-        for stage, bucket, port, at, told, error, ended in pickle.loads(blob):
+        for stage, bucket, port, at, told, *more in pickle.loads(blob):
             outputs, changes = pickle.loads(told)
-            made.append(Record(stage, bucket, port, at, outputs, changes, error, ended))
+            made.append(Record(stage, bucket, port, at, outputs, changes, *more))
     return made
 
 
@@ -175,7 +177,8 @@ class _Tracer(Chain):
     ) -> None:
         changes = self.loaded[stage].capture.changes()
         told = dumps((tuple(self.made[stage]), changes))  # now: the next step may change what they hold
-        self.records.append((stage, self.bucket or 0, port, at, told, error, ended))
+        given = self.given[stage] if at is None else 0
+        self.records.append((stage, self.bucket or 0, port, at, told, error, ended, given))
         self.made[stage] = []
 
 
