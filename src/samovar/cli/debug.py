@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,6 +35,8 @@ __all__ = ["debug", "history_file"]
 
 REPEATED = ("over", "into", "out", "back")
 """Commands that an empty line repeats."""
+PATIENCE = 1.0
+"""Seconds after a Ctrl-C in which another one is taken for the same."""
 
 
 def debug(
@@ -236,10 +239,15 @@ class _Talk:
         return made[0]
 
     def _cancel(self, thread: threading.Thread) -> None:
-        """Cancel whatever a command has Spark compute, again and again until it gives up."""
+        """Cancel whatever a command has Spark compute, again and again until it gives up; a later Ctrl-C leaves."""
+        began = time.monotonic()
         while thread.is_alive():
-            self.spark.interruptTag(f"{self.debugger.past.id}-replay")
-            thread.join(0.2)
+            try:
+                self.spark.interruptTag(f"{self.debugger.past.id}-replay")
+                thread.join(0.2)
+            except KeyboardInterrupt:
+                if time.monotonic() - began > PATIENCE:
+                    raise
 
     # --- what is said -----------------------------------------------------------------------------------------------
 
