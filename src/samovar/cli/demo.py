@@ -86,6 +86,8 @@ def _commands(where: str) -> list[tuple[str, str]]:
     return [
         (f"samovar show latest{where}", "the workflow, its counters, the size of its state"),
         (f"samovar show latest --code FE{where}", "an operator's code, as it ran"),
+        (f"samovar debug latest{where}", "go back: `when FD 'Bob' in blacklist`, then `lines FE`"),
+        (f'samovar debug latest -c "jump FE 42"{where}', "any moment, without a prompt"),
         (f"samovar runs{where}", "all recorded runs"),
         ("samovar demo --export fraud", "the workflow to edit: fraud/fraud.yaml, fraud/fraud.py"),
         ("samovar run fraud/fraud.yaml", "and to run again"),
