@@ -243,7 +243,10 @@ class _Talk:
         began = time.monotonic()
         while thread.is_alive():
             try:
-                self.spark.interruptTag(f"{self.debugger.past.id}-replay")
+                # Spark keeps tags by thread, and a search has threads of its own: what this thread's tag does not
+                # reach, the session does, in which nothing else is at work.
+                if not self.spark.interruptTag(f"{self.debugger.past.id}-replay"):
+                    self.spark.interruptAll()
                 thread.join(0.2)
             except KeyboardInterrupt:
                 if time.monotonic() - began > PATIENCE:
