@@ -206,7 +206,7 @@ class _Talk:
             self.screen.show(answer)
         except Cancelled:
             self.screen.error("", "Cancelled.", None)
-        except SamovarError as error:
+        except Exception as error:
             self._print_error("where", error)
         console.print("`help` lists the commands.", style="dim", markup=False)
 
