@@ -6,7 +6,17 @@ import re
 import secrets
 from datetime import UTC, datetime
 
-__all__ = ["BUCKET", "CONTROL", "HIDDEN", "PORT", "VERSION", "new_attempt", "new_run_id", "position_columns", "slug"]
+__all__ = [
+    "BUCKET",
+    "CONTROL",
+    "HIDDEN",
+    "PORT",
+    "VERSION",
+    "new_attempt",
+    "new_run_id",
+    "position_columns",
+    "slug",
+]
 
 HIDDEN = "__sv_"
 BUCKET = "__sv_bucket"

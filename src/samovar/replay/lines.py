@@ -6,11 +6,12 @@ import copy
 import inspect
 import linecache
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+from samovar.graph.logged import Results, using
 from samovar.graph.operator import Operator, is_batch_form
 
 __all__ = ["Line", "run_lines"]
@@ -32,8 +33,18 @@ class Line:
     value: Any = None
 
 
-def run_lines(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[Line]:
-    """Process a tuple (None: the end of the input) and note every line of the operator's own file that runs."""
+def run_lines(
+    instance: Operator, row: Mapping[str, Any] | None, port: int, results: Sequence[Any] = ()
+) -> list[Line]:
+    """Process a tuple (None: the end of the input) and note every line of the operator's own file that runs.
+
+    `results` are what `log_result` gave in this step: the calls are not made again.
+    """
+    with using(Results(list(results))):
+        return _run(instance, row, port)
+
+
+def _run(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[Line]:
     if is_batch_form(type(instance)):
         import pyarrow as pa
 

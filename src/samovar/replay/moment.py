@@ -14,6 +14,7 @@ from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
 from samovar.replay.lines import Line, run_lines
 from samovar.replay.queries import find_last_change
+from samovar.replay.segments import gives_here, leaves_of
 from samovar.replay.states import Timeline
 from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
 from samovar.replay.trace import END, Change, Step, StepKey, Trace, Tuple
@@ -102,10 +103,27 @@ class Moment:
                 if step.taken is not None:
                     taken[step.port] += 1
                 given += len(step.outputs)
+            if trace.edges.shapes[op] == "sink":  # gives what it keeps
+                given = sum(taken)
             old = before.get(op, Counters())
             sums = tuple(t + (old.taken[i] if i < len(old.taken) else 0) for i, t in enumerate(taken))
             made[op] = Counters(sums, old.given + given)
+        self._add_leaves(made)
         return made
+
+    def _add_leaves(self, made: dict[str, Counters]) -> None:
+        """Count what came from storage as given once somebody has taken it."""
+        travel, level = self._travel, self._stretch.segment.level
+        for leaf in leaves_of(travel.tracer.tracing, level):
+            if gives_here(travel.tracer.tracing, leaf, level):
+                places = {
+                    step.taken.position
+                    for op, _ in self._trace.edges.consumers(leaf)
+                    for step in self._trace.steps.get(op, ())[: self._counts.get(op, 0)]
+                    if step.taken is not None and step.taken.operator == leaf
+                }
+                old = made.get(leaf, Counters())
+                made[leaf] = Counters(old.taken, old.given + len(places))
 
     def state(self, operator: str) -> dict[str, Any]:
         """An operator's state here: a mapping from state names to values.
@@ -236,7 +254,10 @@ class Moment:
                 hint=f"Step first: m.step_into('{chosen}').lines('{chosen}').",
             )
         step = self._trace.steps[chosen][number]
-        return run_lines(self._travel.instance_at(self._stretch, chosen, number), step.row, step.port)
+        record = self._travel.record_of(self._stretch, step)
+        logged = record.results if record is not None else ()
+        instance = self._travel.instance_at(self._stretch, chosen, number)
+        return run_lines(instance, step.row, step.port, logged)
 
     # --- stepping ---------------------------------------------------------------------------------------------------
 
@@ -264,7 +285,8 @@ class Moment:
                 operator=operator,
                 hint="Use step_into: it goes operator by operator in the order of the run.",
             )
-        return at._to(advanced(at._trace, at._counts, at._trace.scope([key])), key, operator, previous=self)
+        counts = advanced(at._trace, at._counts, at._trace.scope([key]))
+        return at._to(counts, key, operator, previous=self, inside=at._inside)
 
     def step_into(self, operator: str) -> Moment:
         """Have an operator process its next tuple; what it gives waits at the operators behind it."""
@@ -418,6 +440,8 @@ class Moment:
         within = set(trace.steps)
         if chosen is not None and chosen in trace.edges.inputs:
             within = trace.edges.downstream(chosen)
+        if stretch.window.low is None and not any(self._counts.get(op, 0) for op in within):
+            return Cut(segment, None)
         ahead = [
             steps[self._counts.get(op, 0)].taken
             for op, steps in trace.steps.items()

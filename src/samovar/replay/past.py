@@ -132,10 +132,11 @@ class Past(Recorded):
                 f"Expected an epoch from 0 to {count}, got {epoch}.",
                 hint=f"The run has {count} epochs; {count} is its end.",
             )
-        if epoch == count:
+        failed = travel.failed_segment() if epoch == count else None
+        if epoch == count and failed is None:
             stretch, counts = travel.end()
             return Moment(travel, stretch, counts)
-        number = next(i for i, s in enumerate(travel.segments) if s.epoch == epoch)
+        number = failed if failed is not None else travel.first_of(epoch)
         stretch = travel.opening(number)
         return Moment(travel, stretch, dict.fromkeys(stretch.traced.trace.steps, 0))
 

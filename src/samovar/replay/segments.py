@@ -16,7 +16,7 @@ from samovar.record.log import Counters, EpochCommitted
 from samovar.record.store import add_counters
 from samovar.replay.trace import Edges
 
-__all__ = ["Segment", "edges_of", "leaves_of", "segments_of", "taken_before"]
+__all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "segments_of", "taken_before"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,14 @@ def leaves_of(plan: Plan, level: int) -> list[str]:
         if shape == "source" or stored or ended:
             found.append(name)
     return found
+
+
+def gives_here(plan: Plan, name: str, level: int) -> bool:
+    """Whether a leaf's tuples count as given on a level: those of a stash were given before."""
+    placement = plan.placement
+    if placement.ends(name):
+        return level == min(placement.streams[name])
+    return placement.shapes[name] == "source"
 
 
 def edges_of(plan: Plan, level: int) -> Edges:

@@ -30,7 +30,7 @@ from samovar.ids import position_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters, slug_unique
-from samovar.replay.segments import Segment, edges_of, leaves_of
+from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of
 from samovar.replay.trace import Position, Trace, Tuple, Window
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
@@ -422,16 +422,37 @@ class Tracer:
         """What each operator had taken and given when a window began, from what it had when its epoch began."""
         segment, window = traced.segment, traced.window
         totals = dict(before)
-        logged = {n: c.given for n, c in self.history.epochs[segment.epoch].counters.items()}
+        logged = {n: c.given for n, c in self._logged(segment).items()}
         for level in range(segment.low, segment.level):  # levels of the same epoch that went before
             below = replace(segment, level=level, units=self._units(segment))
-            totals = _added(totals, self._counts(below, Window(), logged))
+            totals = _added(_added(totals, self._built(below)), self._counts(below, Window(), logged))
+        totals = _added(totals, self._built(segment))
         if window.low is not None:
             totals = _added(totals, self._counts(segment, Window(None, window.low), traced.given))
         return totals
 
+    def _logged(self, segment: Segment) -> Mapping[str, Counters]:
+        """The counters of a segment's epoch; none for the one that failed."""
+        committed = segment.epoch < len(self.history.epochs)
+        return self.history.epochs[segment.epoch].counters if committed else {}
+
     def _units(self, segment: Segment) -> dict[str, tuple[int, int]]:
+        if segment.epoch >= len(self.history.epochs):  # the one that failed
+            return dict(segment.units)
         return self.history.epochs[segment.epoch].units
+
+    def _built(self, segment: Segment) -> dict[str, Counters]:
+        """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
+        placement, level = self.tracing.placement, segment.level
+        working = edges_of(self.tracing, level).inputs
+        made: dict[str, Counters] = {}
+        for name, counted in self._logged(segment).items():
+            if not placement.streams[name] and level == min(placement.whole[name], default=-1):
+                made[name] = counted
+            elif name in placement.build and working.get(name):
+                port = 0 if placement.build[name] == "left" else 1
+                made[name] = Counters(tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0)
+        return made
 
     def _counts(self, segment: Segment, window: Window, inside: Mapping[str, int]) -> dict[str, Counters]:
         """Counters over a window; `inside` are the tuples given inside of chains of Python operators."""
@@ -452,9 +473,11 @@ class Tracer:
         given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
         made: dict[str, Counters] = {}
         for name, ups in edges.inputs.items():
-            taken = tuple(given.get(up, 0) for up in ups)
-            if name not in leaves or self.plan.shape(name) == "source":
-                made[name] = Counters(taken, given.get(name, 0))
+            steps = edges.ports(name) if ups else ()
+            taken = tuple(given.get(up, 0) if p in steps else 0 for p, up in enumerate(ups))
+            if name not in leaves or gives_here(self.tracing, name, segment.level):
+                kept = edges.shapes[name] == "sink"  # a sink gives what it keeps
+                made[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
         return made
 
     @contextlib.contextmanager

@@ -286,19 +286,24 @@ class Travel:
         high = self._leaf_after(segment, leaf, WINDOW)
         return self.behind(self.stretch(number, Window(low, high)), operator, at)
 
-    def failing(self) -> tuple[Stretch, dict[str, int], str] | None:
-        """The cursor before the tuple at which the run failed, in a Python operator; None when it failed elsewhere."""
-        number = len(self.segments)
+    def failed_segment(self) -> int | None:
+        """The number of the segment of the epoch that failed, if one did."""
         fact = self.tracer.history.failed
         if fact is None:
             return None
         high = fact.level + fact.levels - 1
         segment = Segment(fact.epoch, fact.level, fact.level, high, fact.units, fact.first, fact.last)
-        if self.segments and self.segments[-1] == segment:
-            number -= 1
-        else:
+        if not self.segments or self.segments[-1] != segment:
             self.segments.append(segment)
             self.edges[segment.level] = edges_of(self.tracer.tracing, segment.level)
+        return len(self.segments) - 1
+
+    def failing(self) -> tuple[Stretch, dict[str, int], str] | None:
+        """The cursor before the tuple at which the run failed, in a Python operator; None when it failed elsewhere."""
+        number = self.failed_segment()
+        if number is None:
+            return None
+        segment = self.segments[number]
         found = self.tracer.trace(segment, Window((END,), None)).failure
         if found is None or found[1].at is None:
             return None
@@ -312,13 +317,23 @@ class Travel:
         own = [(operator, n) for n in range(place)]
         return stretch, advanced(trace, {}, trace.scope(own)), operator
 
+    def first_of(self, epoch: int) -> int:
+        """The number of an epoch's first segment."""
+        return next(i for i, s in enumerate(self.segments) if s.epoch == epoch)
+
     def last_of(self, number: int) -> Stretch:
         """The last window of a segment."""
         return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
 
     def end(self) -> tuple[Stretch, dict[str, int]]:
-        """The end of the run."""
-        stretch = self.last_of(len(self.segments) - 1)
+        """The end of the run, or of what was committed of it."""
+        committed = [i for i, s in enumerate(self.segments) if s.epoch < len(self.tracer.history.epochs)]
+        if not committed:
+            raise TimeTravelError(
+                "No epoch of this run was committed: it has no end to go to.",
+                hint="past.failure() is the moment before it failed.",
+            )
+        stretch = self.last_of(committed[-1])
         return stretch, everything(stretch.traced.trace)
 
     # --- states -----------------------------------------------------------------------------------------------------
@@ -384,6 +399,10 @@ class Travel:
         """An operator as it was written, without state."""
         made: Operator = pickle.loads(self.tracer.code[operator])
         return made
+
+    def record_of(self, stretch: Stretch, step: Step) -> Record | None:
+        """What a worker told of a step of a Python operator."""
+        return _record_of(stretch.traced.records.get(step.operator, {}), step)
 
     def instance_at(self, stretch: Stretch, operator: str, number: int) -> Operator:
         """An operator as it was before one of its steps, to run that step again here."""

@@ -44,6 +44,8 @@ class Record:
     """Whether this is the step at the end of the input."""
     given: int = 0
     """With `at` None: how many tuples the steps before the window gave."""
+    results: tuple[Any, ...] = ()
+    """What `log_result` gave in this step."""
 
 
 def tracing_function(
@@ -70,9 +72,9 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
     """The records of a trace column, in the order they were written."""
     made = []
     for blob in column.to_pylist():
-        for stage, bucket, port, at, told, *more in pickle.loads(blob):
-            outputs, changes = pickle.loads(told)
-            made.append(Record(stage, bucket, port, at, outputs, changes, *more))
+        for stage, bucket, port, at, told, error, ended, given in pickle.loads(blob):
+            outputs, changes, logged = pickle.loads(told)
+            made.append(Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged))
     return made
 
 
@@ -85,6 +87,7 @@ class _Tracer(Chain):
         self.based = False
         self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
         self.records: list[tuple[Any, ...]] = []
+        self.used: dict[int, int] = {}
         self.doing: tuple[int, int, Where] | None = None
         self.schema = pa.schema([])
 
@@ -157,6 +160,7 @@ class _Tracer(Chain):
             return
         super()._enter(bucket)
         self.based = False
+        self.used = {}
         for loaded in self.loaded:
             loaded.capture.settle()
 
@@ -176,7 +180,12 @@ class _Tracer(Chain):
         self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
     ) -> None:
         changes = self.loaded[stage].capture.changes()
-        told = dumps((tuple(self.made[stage]), changes))  # now: the next step may change what they hold
+        results = self.loaded[stage].results
+        logged = results.since(self.used.get(stage, 0))
+        self.used[stage] = results.place
+        told = dumps(
+            (tuple(self.made[stage]), changes, logged)
+        )  # now: the next step may change what they hold
         given = self.given[stage] if at is None else 0
         self.records.append((stage, self.bucket or 0, port, at, told, error, ended, given))
         self.made[stage] = []
@@ -219,7 +228,7 @@ def probing_function(
     return run
 
 
-_NOTHING = dumps(((), {}))
+_NOTHING = dumps(((), {}, ()))
 
 
 class _Prober(_Tracer):
@@ -245,10 +254,10 @@ class _Prober(_Tracer):
             return
         if probe.key is not None:
             if _touches(self.loaded[probe.stage].capture.changes(), *probe.key):
-                self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended)
+                self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
             return
         if bucket not in self.found and self._holds(row):
-            self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended)
+            self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 
     def _holds(self, row: Mapping[str, Any] | None) -> bool:
         instance = self.loaded[self.probe.stage].instance

@@ -68,6 +68,8 @@ class RunContext:
     """The epoch that is being run."""
     working: str | None = None
     """The operator whose rows are being written."""
+    recorded: list[EpochCommitted] = field(default_factory=list)
+    """In a replay: all epochs of the run, also those after the one that is computed again."""
 
     def describe(self, text: str) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread."""

@@ -20,11 +20,11 @@ NATIVE_RATE = 60 << 20
 class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
-    first_bytes: int = 200 << 20
+    first_bytes: int = 1 << 30
     first_watched: int = 64 << 20
     share: float = 0.03
     watched: float = 1.0
-    floor: float = 0.2
+    floor: float = 0.4
     longest: float = 60.0
     fixed_bytes: int | None = None
     """Set: every epoch has this size (tests, and people who want it)."""

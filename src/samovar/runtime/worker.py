@@ -18,6 +18,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -27,6 +28,7 @@ import pyarrow as pa
 
 from samovar.errors import WorkflowError
 from samovar.graph.code import recall_source
+from samovar.graph.logged import Results, swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
@@ -72,6 +74,8 @@ class Stage:
     ports: int = 1
     rank: int = 0
     """Its place in the workflow: what operators give at their end comes in this order."""
+    results: Mapping[int, str] = attribute(default_factory=dict)
+    """In a replay: for each bucket the file that keeps what `log_result` gave."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class _Loaded:
     delta_bytes: int = 0
     code: bytes = b""
     """What the instance was made from: a run may go on with other code."""
+    results: Results = attribute(default_factory=Results)
+    """What `log_result` gave in this epoch."""
 
 
 _cache: dict[tuple[str, str, int], _Loaded] = {}
@@ -217,6 +223,7 @@ class Chain:
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
         process = self.loaded[0].instance.process
+        outside = swap(self.loaded[0].results)
         pick = self.pickers[0]
         done = given = 0
         row: dict[str, Any] | None = None
@@ -235,7 +242,9 @@ class Chain:
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
                     self.parents.append(row)
                 if len(self.rows) >= FLUSH:
+                    swap(outside)
                     yield self._flush()
+                    swap(self.loaded[0].results)
         except UserError as error:
             if error.failure.row is None and error.failure.mismatch:
                 raise UserError(replace(error.failure, row=row)) from None
@@ -251,6 +260,8 @@ class Chain:
                 self._pick(0, made)  # raises with what is missing
             self._no_rows(0, out, error)
             raise UserError(raised(self.task.stages[0].name, row, error)) from None
+        finally:
+            swap(outside)
         self.taken[0][0] += done
         self.given[0] += given
 
@@ -269,6 +280,7 @@ class Chain:
         self.path[stage] = row
         self.taken[stage][port] += 1
         out: Any = None
+        outside = swap(self.loaded[stage].results)
         try:
             process = self.loaded[stage].instance.process
             out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
@@ -285,6 +297,8 @@ class Chain:
             self._blame(self.path[: stage + 1])
             self._no_rows(stage, out, error)
             raise UserError(raised(self.task.stages[stage].name, row, error)) from None
+        finally:
+            swap(outside)
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
         self.given[stage] += 1
@@ -362,6 +376,7 @@ class Chain:
         instance = self.loaded[stage].instance
         self.path = [None] * len(self.task.stages)
         for port in range(spec.ports):
+            outside = swap(self.loaded[stage].results)
             try:
                 out = instance.finish() if spec.ports == 1 else instance.finish(port)
                 for child, made in enumerate(m for m in (out or ()) if m is not None):
@@ -376,6 +391,8 @@ class Chain:
                 raise
             except RAISED as error:
                 raise UserError(raised(spec.name, None, error)) from None
+            finally:
+                swap(outside)
 
     def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
         """After all input; then by bucket, port and order."""
@@ -394,6 +411,7 @@ class Chain:
             data = view.batch_of(port, first, end)
             self.taken[0][port] += data.num_rows
             child = 0
+            outside = swap(self.loaded[0].results)
             try:
                 for made in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
                     if made is None:
@@ -409,6 +427,8 @@ class Chain:
                     raise UserError(replace(error.failure, during=_batch(data, first_row))) from None
                 failed = raised(spec.name, None, error, during=_batch(data, first_row))
                 raise UserError(failed) from None
+            finally:
+                swap(outside)
 
     # --- rows out ---------------------------------------------------------------------------------------------------
 
@@ -470,15 +490,18 @@ def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
     version = stage.versions.get(bucket, Version())
     key = (task.run, stage.name, bucket)
     held = _cache.pop(key, None)
+    kept = stage.results.get(bucket)
+    results = Results() if kept is None else Results(read_state(Path(kept))[1].get("results", []))
     if held is not None and held.token in version.tokens and held.code == stage.code:
         behind = version.files[version.tokens.index(held.token) :]
         if behind:
             restore(held.instance, (read_state(Path(f))[1] for f in behind))
             held.capture.settle()
+        held.results = results
         return held
     instance: Operator = pickle.loads(stage.code)
     capture = StateCapture(stage.name, instance)
-    loaded = _Loaded(version.tokens[-1], instance, capture, code=stage.code)
+    loaded = _Loaded(version.tokens[-1], instance, capture, code=stage.code, results=results)
     if version.files:
         restore(instance, (read_state(Path(f))[1] for f in version.files))
         capture.settle()
@@ -499,8 +522,11 @@ def _save(
     )
     folder = Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
+    changes = loaded.capture.changes()
+    if loaded.results.made:
+        changes["results"] = loaded.results.made
     try:
-        loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, loaded.capture.changes())
+        loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
     except WorkflowError as error:  # a value that cannot be pickled
         raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
     except OSError as error:

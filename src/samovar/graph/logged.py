@@ -1,0 +1,78 @@
+"""`sv.log_result`: results of calls that cannot be repeated (IcedTea, section 5.2).
+
+In a run the call is made and its result kept in the recording; in a replay it is not made, and the kept result comes
+back in the same order. Outside of a run it is a plain call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+__all__ = ["Results", "log_result", "swap", "using"]
+
+T = TypeVar("T")
+
+
+class Results:
+    """Results of one operator in one epoch: kept in a run, given back in a replay."""
+
+    def __init__(self, kept: list[Any] | None = None) -> None:
+        self.made: list[Any] = []
+        self._kept = kept
+        self._next = 0
+
+    def of(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """The result of a call, or what it was when the call was made in the run."""
+        if self._kept is None:
+            result = function(*args, **kwargs)
+            self.made.append(result)
+            return result
+        if self._next >= len(self._kept):
+            raise RuntimeError(
+                "log_result was called more often than in the run: what comes before the call is not deterministic"
+            )
+        self._next += 1
+        found: T = self._kept[self._next - 1]
+        return found
+
+    def since(self, start: int) -> tuple[Any, ...]:
+        """The results given back from some place on."""
+        return tuple((self._kept or ())[start : self._next])
+
+    @property
+    def place(self) -> int:
+        """How many results have been given back."""
+        return self._next
+
+
+_current: Results | None = None
+
+
+@contextmanager
+def using(results: Results | None) -> Iterator[None]:
+    """Have calls of `log_result` go to these results."""
+    global _current
+    before, _current = _current, results
+    try:
+        yield
+    finally:
+        _current = before
+
+
+def swap(results: Results | None) -> Results | None:
+    """The same for the inside of a loop over tuples: sets the results and returns those before."""
+    global _current
+    before, _current = _current, results
+    return before
+
+
+def log_result(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call a function whose result may be another one each time (a service, a clock, chance), and keep the result.
+
+    Use it in `process` and `finish` of a Python operator; the result must be something that can be pickled.
+    """
+    if _current is None:
+        return function(*args, **kwargs)
+    return _current.of(function, *args, **kwargs)
