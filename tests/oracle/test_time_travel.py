@@ -240,9 +240,8 @@ def outputs(spark: SparkSession, seed: int, window: int | None) -> None:
 
 def check_end(w: World, m: Any) -> None:
     for told in w.past.progress.operators:
-        if w.sim.specs[told.name].kind != "dim":
-            found = m.counters[told.name]
-            assert (tuple(found.taken), found.given) == (tuple(told.taken), told.given), told.name
+        found = m.counters[told.name]
+        assert (sum(found.taken), found.given) == (told.taken, told.given), told.name
     for name, own in w.sim.steps.items():
         if w.sim.specs[name].kind in PYTHON and own.states:
             assert {k: plain(v) for k, v in m.state(name).items()} == own.states[-1], name
@@ -253,7 +252,7 @@ def check_end(w: World, m: Any) -> None:
 
 
 SEEDS = st.integers(0, 1 << 32)
-FEW = settings(COMMON, max_examples=3, derandomize=True)
+FEW = settings(COMMON, max_examples=2, derandomize=True)
 
 
 @given(seed=SEEDS, window=st.sampled_from([None, 7]))

@@ -503,10 +503,12 @@ class Tracer:
         """Raise when what a replay starts from is not as it was: inputs, and the states of Python operators."""
         for source in self.sources.values():
             check_unchanged(source)
-        for name in self.code:
-            for version in epoch._versions(name).values():
-                for file in version.files:
-                    read_state(Path(file))
+        known = len(epoch.context.history.epochs)
+        for fact in self.history.epochs[: known + 1]:  # its own too: it holds the logged results of calls
+            for name, states in fact.state.items():
+                folder = self.recording.epoch_folder(fact) / "state" / slug_unique(name)
+                for state in states:
+                    read_state(folder / f"{state.bucket:04d}.{'full' if state.full else 'delta'}")
 
 
 def _from(df: DataFrame, at: Position) -> Column:
