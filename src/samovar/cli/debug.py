@@ -26,6 +26,7 @@ from samovar.cli.printing import output, print_json
 from samovar.cli.running import INTERRUPTED, Output, session, spark_settings
 from samovar.errors import RecordingError, SamovarError
 from samovar.replay.past import open_recording
+from samovar.runtime.tags import cancel_tagged
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -243,10 +244,7 @@ class _Talk:
         began = time.monotonic()
         while thread.is_alive():
             try:
-                # Spark keeps tags by thread, and a search has threads of its own: what this thread's tag does not
-                # reach, the session does, in which nothing else is at work.
-                if not self.spark.interruptTag(f"{self.debugger.past.id}-replay"):
-                    self.spark.interruptAll()
+                cancel_tagged(self.spark, f"{self.debugger.past.id}-replay")
                 thread.join(0.2)
             except KeyboardInterrupt:
                 if time.monotonic() - began > PATIENCE:

@@ -166,7 +166,7 @@ class Moment:
 
         Where none is left of the window, those of the next one.
         """
-        at = self._ready(operator)
+        at = self._ready(operator, windows=1)
         trace = at._trace
         found = waiting(trace, at._counts, operator, at._within(operator))
         tuples = (trace.step(k).taken for k in found[:limit])
@@ -347,11 +347,15 @@ class Moment:
     def _trace(self) -> Trace:
         return self._stretch.traced.trace
 
-    def _ready(self, operator: str) -> Moment:
-        """This moment, or the start of the next window when nothing is left of this one for the operator."""
+    def _ready(self, operator: str, *, windows: int | None = None) -> Moment:
+        """This moment, or the start of the next window when nothing is left of this one for the operator.
+
+        Goes on until a window has something for it, at most over so many windows: each may have to be traced.
+        """
         self._travel.check(operator)
-        at = self
-        while self._counts_left(at, operator) == 0:
+        at, gone = self, 0
+        while self._counts_left(at, operator) == 0 and gone != windows:
+            gone += 1
             following = self._travel.following(at._stretch)
             if following is None:
                 break

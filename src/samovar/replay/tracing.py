@@ -35,6 +35,7 @@ from samovar.replay.trace import Position, Trace, Tuple, Window
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
+from samovar.runtime.tags import tagged
 from samovar.runtime.worker import Task
 
 __all__ = ["Replayed", "Traced", "Tracer"]
@@ -484,17 +485,16 @@ class Tracer:
     def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
         """Name the jobs that follow, and give back what they kept."""
         tag = f"{self.recording.run_id}-replay"
-        self.spark.addTag(tag)
         context = getattr(self.spark, "sparkContext", None)
         if context is not None:
             context.setJobDescription(f"{self.plan.graph.name}: {what}")
         try:
-            yield
+            with tagged(self.spark, tag):
+                yield
         except PySparkException:
             self._check(epoch)
             raise
         finally:
-            self.spark.removeTag(tag)
             if context is not None:
                 context.setJobDescription(None)
             epoch.release()

@@ -33,6 +33,7 @@ from samovar.record.state_files import read_header
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.tags import tagged
 from samovar.runtime.user_errors import Failure
 from samovar.runtime.worker import Stage, Task, Version, batches_function, chain_function
 
@@ -301,14 +302,13 @@ class Epoch:
 
     def _count_apart(self, name: str, df: DataFrame) -> int:
         """Count beside the epoch's own job, on a thread of its own: its tag and group are the thread's."""
-        self.spark.addTag(self.context.tag)
-        self.context.group(self.attempt)
-        self.context.describe(f"epoch {self.number}, counting {name}")
-        try:
-            return df.count()
-        finally:
-            self.context.group(None)
-            self.spark.removeTag(self.context.tag)
+        with tagged(self.spark, self.context.tag):
+            self.context.group(self.attempt)
+            self.context.describe(f"epoch {self.number}, counting {name}")
+            try:
+                return df.count()
+            finally:
+                self.context.group(None)
 
     def _measure(self) -> None:
         """Read the counters; where Spark has optimised one away with its part of the plan, count that part apart."""
@@ -342,7 +342,19 @@ class Epoch:
         """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count."""
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.spark.addTag(self.context.tag)
+        try:
+            with tagged(self.spark, self.context.tag):
+                self._run_jobs()
+        finally:
+            self.release()
+        rejected = self._reject()
+        state = self._collect_state()
+        before = {name: c.given for name, c in self.context.history.totals().items()}
+        counted = add_up(self.plan, self._measured, self.low, self.high, first=self.first, before=before)
+        counters = {name: Counters(taken, given) for name, (taken, given) in counted.items()}
+        return Outcome(counters, state, rejected, time.perf_counter() - started)
+
+    def _run_jobs(self) -> None:
         self.context.group(self.attempt)
         try:
             for name in self.plan.graph.ops:
@@ -353,14 +365,6 @@ class Epoch:
             self._measure()
         finally:
             self.context.group(None)
-            self.spark.removeTag(self.context.tag)
-            self.release()
-        rejected = self._reject()
-        state = self._collect_state()
-        before = {name: c.given for name, c in self.context.history.totals().items()}
-        counted = add_up(self.plan, self._measured, self.low, self.high, first=self.first, before=before)
-        counters = {name: Counters(taken, given) for name, (taken, given) in counted.items()}
-        return Outcome(counters, state, rejected, time.perf_counter() - started)
 
     def release(self) -> None:
         """Give back what was kept for this epoch."""

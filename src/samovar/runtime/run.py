@@ -52,6 +52,7 @@ from samovar.runtime.reading import past_progress, read_result, recorded_progres
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
 from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
+from samovar.runtime.tags import cancel_tagged
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
 
 __all__ = ["Past", "Plans", "Run", "as_sql", "plans_of", "schema", "start"]
@@ -210,7 +211,7 @@ class Run:
         """Stop the run and wait until it has stopped. Committed epochs are kept; the run can be resumed."""
         self._stop.set()
         if self._context is not None:
-            self._context.spark.interruptTag(self._context.tag)
+            cancel_tagged(self._context.spark, self._context.tag)
         self._ended.wait()
 
     def result(self, sink: str = "S") -> pa.Table:

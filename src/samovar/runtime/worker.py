@@ -522,10 +522,10 @@ def _save(
     )
     folder = Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
-    changes = loaded.capture.changes()
-    if loaded.results.made:
-        changes["results"] = loaded.results.made
     try:
+        changes = loaded.capture.changes()
+        if loaded.results.made:
+            changes["results"] = loaded.results.made
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
     except WorkflowError as error:  # a value that cannot be pickled
         raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
