@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -169,22 +170,18 @@ def _sql(operator: str, predicate: Predicate) -> str:
     )
 
 
-class _said:  # noqa: N801
+@contextmanager
+def _said(operator: str, predicate: Predicate) -> Iterator[None]:
     """Spark's complaint about a condition as our own error."""
-
-    def __init__(self, operator: str, predicate: Any) -> None:
-        self.operator = operator
-        self.predicate = predicate
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, PySparkException) and isinstance(self.predicate, str):
-            first = str(error).strip().splitlines()[0]
-            raise TimeTravelError(
-                f"The condition {self.predicate!r} cannot be evaluated: {first[:300]}", operator=self.operator
-            ) from None
+    try:
+        yield
+    except PySparkException as error:
+        if not isinstance(predicate, str):
+            raise
+        first = str(error).strip().splitlines()[0]
+        raise TimeTravelError(
+            f"The condition {predicate!r} cannot be evaluated: {first[:300]}", operator=operator
+        ) from None
 
 
 def _first_row(travel: Travel, segment: Segment, operator: str, text: str) -> Position | None:

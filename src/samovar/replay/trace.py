@@ -205,6 +205,8 @@ class Trace:
         `arrivals`: for operators that take tuples as they arrive, the place of each (port, position) in that order.
         """
         steps: dict[str, list[Step]] = {}
+        arrived: set[str] = set()
+        """Operators that gave their tuples in another order than that of positions."""
         for op, ups in edges.inputs.items():
             if not ups:
                 continue
@@ -215,6 +217,8 @@ class Trace:
                     outputs.setdefault(parent, []).append(made)
             taken = [(port, t) for port in edges.ports(op) for t in given.get(ups[port], ())]
             places = (arrivals or {}).get(op)
+            if places is None and len(ups) == 1 and ups[0] in arrived:  # as the operator before it gave them
+                places = {(0, t.position): i for i, t in enumerate(_given(steps[ups[0]]))}
             wide = max((edges.width[up] for up in ups), default=0)
             if places is not None:
                 taken.sort(key=lambda pt: places.get((pt[0], pt[1].position), END))
@@ -226,6 +230,8 @@ class Trace:
             ]
             if ends is not None and op in ends:
                 steps[op].append(Step(op, len(steps[op]), 0, None, tuple(ends[op])))
+            if places is not None:
+                arrived.add(op)
         return cls(edges, steps)
 
     def step(self, key: StepKey) -> Step:
@@ -260,6 +266,10 @@ class Trace:
                 found.update(new)
                 waiting += new
         return found
+
+
+def _given(steps: Iterable[Step]) -> list[Tuple]:
+    return [out for step in steps for out in step.outputs]
 
 
 def _padded(position: Position, width: int) -> Position:

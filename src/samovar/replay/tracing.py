@@ -31,7 +31,7 @@ from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters, slug_unique
 from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of
-from samovar.replay.trace import Position, Trace, Tuple, Window
+from samovar.replay.trace import Edges, Position, Trace, Tuple, Window
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
@@ -93,7 +93,8 @@ class Replayed(Epoch):
             )
             for stage in made.stages
         )
-        return replace(made, stages=stages)
+        logged = folder / slug_unique(chain[0]) if made.arrival else None
+        return replace(made, stages=stages, arrivals=str(logged) if logged is not None else "")
 
 
 class _Windowed(Replayed):
@@ -282,7 +283,7 @@ class Tracer:
             self._read_python(table, chains, made, given, ends)
         for tuples in given.values():
             tuples.sort(key=lambda t: t.position)
-        made.trace = Trace.of(edges, given, ends=ends)
+        made.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, made))
         return made
 
     def _parts(
@@ -374,6 +375,15 @@ class Tracer:
                     ups = self.tracing.graph.ops[name].inputs
                     place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
                     made.records.setdefault(name, {})[record.port, place] = record
+
+    def _arrivals(self, edges: Edges, made: Traced) -> dict[str, dict[tuple[int, Position], int]]:
+        """For operators that took tuples as they arrived: each tuple's place in that order, as they took them now."""
+        found: dict[str, dict[tuple[int, Position], int]] = {}
+        for name, order in edges.order.items():
+            if order == "arrival" and edges.inputs[name]:
+                own = [key for key in made.records.get(name, {}) if key is not None]
+                found[name] = {key: place for place, key in enumerate(own)}
+        return found
 
     def probe(self, segment: Segment, operator: str, probe: Probe) -> list[Record]:
         """What a probe finds in a Python operator's states over a segment, one record a key partition at most."""

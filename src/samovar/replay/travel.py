@@ -102,7 +102,12 @@ class Travel:
     # --- windows ----------------------------------------------------------------------------------------------------
 
     def stretch(self, number: int, window: Window) -> Stretch:
-        """The trace of a window, from memory if it is there."""
+        """The trace of a window, from memory if it is there.
+
+        Where an operator took tuples as they arrived, a range of positions is no stretch of time: then it is the whole.
+        """
+        if "arrival" in self.edges[self.segments[number].level].order.values():
+            window = Window()
         key = (number, window)
         with self._lock:
             if key in self._kept:
@@ -217,6 +222,12 @@ class Travel:
         if rank == 0:
             stretch = self.opening(number)
             return stretch, dict.fromkeys(stretch.traced.trace.steps, 0), None
+        if self.edges[segment.level].order.get(operator) == "arrival":
+            stretch = self.stretch(number, Window())
+            steps = stretch.traced.trace.steps[operator]
+            taken = steps[rank - 1].taken
+            assert taken is not None
+            return self.behind(stretch, operator, taken.position)
         skip = max(0, rank - 1 - MARGIN)
         places = self._places(segment, operator, skip, WINDOW + MARGIN)
         width = self.leaf_width(segment)

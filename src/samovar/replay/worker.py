@@ -18,7 +18,7 @@ import pyarrow as pa
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
 from samovar.runtime.user_errors import UserError
-from samovar.runtime.worker import END, Chain, Task, View
+from samovar.runtime.worker import END, Chain, Task, View, in_arrival_order
 
 __all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
@@ -56,7 +56,7 @@ def tracing_function(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tracer = _Tracer(task, start)
         try:
-            for batch in tracer.run(batches):
+            for batch in tracer.run(in_arrival_order(task, batches) if task.arrival else batches):
                 yield _with_trace(batch, None)
                 yield from tracer.drained()
         except UserError as error:
@@ -221,7 +221,7 @@ def probing_function(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prober = _Prober(task, probe)
-        for batch in prober.run(batches):
+        for batch in prober.run(in_arrival_order(task, batches) if task.arrival else batches):
             yield _with_trace(batch, None)
         yield from prober.drained()
 

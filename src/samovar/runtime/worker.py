@@ -45,7 +45,18 @@ from samovar.runtime.user_errors import (
     wrong_row,
 )
 
-__all__ = ["Chain", "Failure", "Stage", "Task", "Version", "View", "batches_function", "chain_function"]
+__all__ = [
+    "END",
+    "Chain",
+    "Failure",
+    "Stage",
+    "Task",
+    "Version",
+    "View",
+    "batches_function",
+    "chain_function",
+    "in_arrival_order",
+]
 
 END = 1 << 62
 FLUSH = 4096
@@ -93,6 +104,8 @@ class Task:
     errors: str
     """Folder for failures."""
     arrival: bool = False
+    arrivals: str = ""
+    """In a replay: the folder that holds the logged order of arrival."""
     marks: bool = False
     """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
     arrow: bool = False
@@ -123,7 +136,7 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         _settle_garbage()
         chain = Chain(task)
         try:
-            yield from chain.run(_in_arrival_order(task, batches) if task.arrival else batches)
+            yield from chain.run(in_arrival_order(task, batches) if task.arrival else batches)
         except UserError as error:
             _report(task, error.failure)
             for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
@@ -670,11 +683,14 @@ def _fit(
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Log the order in which rows arrived; a task run again in the same attempt takes them in the logged order."""
-    log = Path(task.stages[0].folder) / f"arrival-{_partition()}.arrow"
+    log = Path(task.arrivals or task.stages[0].folder) / f"arrival-{_partition()}.arrow"
     if log.exists():
-        table = pa.Table.from_batches(list(batches))
+        rows = list(batches)
+        if not rows:
+            return
+        table = pa.Table.from_batches(rows)
         with pa.OSFile(str(log)) as file:
             logged = pa.ipc.open_file(file).read_all()
         wanted = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}

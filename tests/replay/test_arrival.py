@@ -1,0 +1,45 @@
+"""Operators that take tuples as they arrive: the logged order is followed, and overlapping scopes are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import samovar as sv
+
+
+class Diary(sv.Operator):
+    """Gives each tuple the number under which it came."""
+
+    output = "x bigint, branch string, number bigint"
+    seen = sv.ListState()
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.seen.append((row["branch"], row["x"]))
+        yield {**row, "number": len(self.seen)}
+
+
+def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for i in range(4):
+        pq.write_table(pa.table({"x": range(5 * i, 5 * i + 5)}), tmp_path / "in" / f"{i}.parquet")
+    flow = sv.Workflow("arrivals")
+    numbers = flow.read.parquet(str(tmp_path / "in"), name="numbers")
+    left = numbers.selectExpr("x", "'left' AS branch", name="left")
+    right = numbers.selectExpr("x", "'right' AS branch", name="right")
+    both = left.union(right)
+    flow.apply(Diary(), both, name="D", order="arrival").sink("S")
+    for epoch_bytes in (None, 1):
+        run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=epoch_bytes)
+        came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
+        order = [(row["branch"], row["x"]) for row in came]
+        past = sv.open(run.recording, spark=spark)
+        assert past.jump().state("D")["seen"] == order
+        for tuples in (1, 7, 40):
+            assert past.jump("D", tuples=tuples).state("D")["seen"] == order[:tuples]
+        found = past.first("D", "len(seen) == 13")
+        assert found is not None
+        assert found.state("D")["seen"] == order[:13]
