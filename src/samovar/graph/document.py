@@ -194,7 +194,11 @@ def _with_paths(op: Op, change: Callable[[str], str]) -> Op:
 
 
 def _relative(path: str, folder: str) -> str:
-    if not os.path.isabs(path) or not (path + os.sep).startswith(folder.rstrip(os.sep) + os.sep):
+    """A path as a document in a folder names it. In Python a relative path starts from the current directory."""
+    if _URI.match(path):
+        return path
+    below = (os.path.abspath(path) + os.sep).startswith(folder.rstrip(os.sep) + os.sep)
+    if os.path.isabs(path) and not below:
         return path
     return os.path.relpath(path, folder) + (os.sep if path.endswith(os.sep) else "")
 

@@ -307,9 +307,9 @@ def _near(path: str, local: str) -> str:
         there = [n for n in os.listdir(folder) if not n.startswith(".")]
     except OSError:
         return f"The folder {folder} cannot be listed."
-    close = nearest(name, there)
+    rest = os.path.relpath(os.path.abspath(local), at)
+    close = nearest(name, (n for n in there if os.path.exists(os.path.join(folder, n, rest))))
     if close:
-        rest = os.path.relpath(os.path.abspath(local), at)
         return f"Did you mean {os.path.normpath(os.path.join(folder, close, rest))}?"
     shown = ", ".join(sorted(there)[:8]) + (", ..." if len(there) > 8 else "")
     return f"{folder} holds {shown or 'nothing'}; a relative path starts at {os.getcwd()}."
