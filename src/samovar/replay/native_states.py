@@ -98,7 +98,9 @@ def _running(
     keys = [c for c in each.columns if c not in places and not _internal(c)]
     prior = _earlier(tracer, segment, name)
     if window.low is not None:
-        before = tracer.windowed(segment, _before(window)).frames.stored_partial(name)
+        earlier = tracer.windowed(segment, _before(window))
+        before = earlier.frames.stored_partial(name)
+        epoch.take_over(earlier)
         prior = prior.unionByName(before, allowMissingColumns=True)
     first = prior.select("*", *(F.lit(-(1 << 62)).alias(p) for p in places))
     every = each.unionByName(first, allowMissingColumns=True)

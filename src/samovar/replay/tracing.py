@@ -32,7 +32,15 @@ from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters, slug_unique
 from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of
 from samovar.replay.trace import Edges, Position, Trace, Tuple, Window
-from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
+from samovar.replay.worker import (
+    NEVER,
+    TRACE,
+    Probe,
+    Record,
+    probing_function,
+    read_records,
+    tracing_function,
+)
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
 from samovar.runtime.tags import tagged
@@ -98,12 +106,20 @@ class Replayed(Epoch):
 
 
 class _Windowed(Replayed):
-    """The same with positions everywhere, cut to a window, Python operators under trace."""
+    """The same with positions everywhere, cut to a window; Python operators record their steps if that is wanted."""
 
     def __init__(
-        self, context: RunContext, original: Replayed, segment: Segment, window: Window, scratch: Path
+        self,
+        context: RunContext,
+        original: Replayed,
+        segment: Segment,
+        window: Window,
+        scratch: Path,
+        *,
+        steps: bool,
     ) -> None:
         super().__init__(context, segment, scratch)
+        self.steps = steps
         self.segment = segment
         self.window = window
         self.original = original
@@ -181,7 +197,7 @@ class _Windowed(Replayed):
             return super().python(chain)
         if self.probe is not None and self.probe[0] == chain:
             return probing_function(self.task(chain), self.probe[1])
-        return tracing_function(self.task(chain), self.window.low)
+        return tracing_function(self.task(chain), self.window.low if self.steps else NEVER)
 
     @property
     def ends(self) -> bool:
@@ -244,6 +260,11 @@ class Tracer:
         self.code = code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
 
+    @property
+    def tag(self) -> str:
+        """Marks the Spark jobs of replays of this recording."""
+        return f"{self.recording.run_id}-replay"
+
     def close(self) -> None:
         """Remove what was computed again."""
         shutil.rmtree(self.scratch, ignore_errors=True)
@@ -252,16 +273,15 @@ class Tracer:
         """The segment's epoch as it ran."""
         return Replayed(self._context(self.plan, segment), segment, self.scratch)
 
-    def windowed(self, segment: Segment, window: Window) -> _Windowed:
-        """The segment under trace, cut to a window."""
+    def windowed(self, segment: Segment, window: Window, *, steps: bool = False) -> _Windowed:
+        """The segment with positions, cut to a window. `steps`: whether Python operators record their steps."""
         context = self._context(self.tracing, segment)
-        return _Windowed(context, self.original(segment), segment, window, self.scratch)
+        return _Windowed(context, self.original(segment), segment, window, self.scratch, steps=steps)
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
-        tag = f"{self.recording.run_id}-replay"
-        made = RunContext(self.spark, plan, self.sources, self.recording, history, self.code, tag)
+        made = RunContext(self.spark, plan, self.sources, self.recording, history, self.code, self.tag)
         made.recorded = self.history.epochs
         return made
 
@@ -270,7 +290,7 @@ class Tracer:
     def trace(self, segment: Segment, window: Window) -> Traced:
         """All operators' tuples in a window, by one job."""
         edges = edges_of(self.tracing, segment.level)
-        epoch = self.windowed(segment, window)
+        epoch = self.windowed(segment, window, steps=True)
         with self.tagged(f"trace of epoch {segment.epoch}", epoch):
             parts, names = self._parts(epoch, segment, window)
             chains = list(epoch.traced)
@@ -494,12 +514,11 @@ class Tracer:
     @contextlib.contextmanager
     def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
         """Name the jobs that follow, and give back what they kept."""
-        tag = f"{self.recording.run_id}-replay"
         context = getattr(self.spark, "sparkContext", None)
         if context is not None:
             context.setJobDescription(f"{self.plan.graph.name}: {what}")
         try:
-            with tagged(self.spark, tag):
+            with tagged(self.spark, self.tag):
                 yield
         except PySparkException:
             self._check(epoch)

@@ -20,12 +20,14 @@ from samovar.record.state_files import dumps
 from samovar.runtime.user_errors import UserError
 from samovar.runtime.worker import END, Chain, Task, View, in_arrival_order
 
-__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
+__all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
 
 Where = tuple[int, ...]
+NEVER: Where = (1 << 63,)
+"""Behind every position: nothing is recorded from there on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,14 +263,21 @@ class _Prober(_Tracer):
 
     def _holds(self, row: Mapping[str, Any] | None) -> bool:
         instance = self.loaded[self.probe.stage].instance
-        state = {n: getattr(instance, n) for n in (*declared(type(instance)), *vars(instance))}
-        if self.probe.function is not None:
-            return bool(pickle.loads(self.probe.function)(state))
-        return bool(eval(self.code, {**state, "row": row}))
+        state = {n: getattr(instance, n) for n in (*self.declared, *vars(instance))}
+        return bool(self.predicate(state, row))
 
     @cached_property
-    def code(self) -> Any:
-        return compile(self.probe.expression or "", "<predicate>", "eval")
+    def declared(self) -> tuple[str, ...]:
+        return tuple(declared(type(self.loaded[self.probe.stage].instance)))
+
+    @cached_property
+    def predicate(self) -> Callable[[dict[str, Any], Any], Any]:
+        """The predicate, read once: it is asked after every tuple."""
+        if self.probe.function is not None:
+            function = pickle.loads(self.probe.function)
+            return lambda state, row: function(state)
+        code = compile(self.probe.expression or "", "<predicate>", "eval")
+        return lambda state, row: eval(code, {**state, "row": row})
 
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
         for stage in range(len(self.loaded)):

@@ -366,6 +366,10 @@ class Epoch:
         finally:
             self.context.group(None)
 
+    def take_over(self, other: Epoch) -> None:
+        """Give back what another one has kept together with one's own."""
+        self._reused += other._reused
+
     def release(self) -> None:
         """Give back what was kept for this epoch."""
         self._pool.shutdown(cancel_futures=True)
