@@ -86,10 +86,10 @@ class History:
         else:  # resumed
             self.ended = None
 
-    def totals(self) -> dict[str, Counters]:
-        """Each operator's counters over all committed epochs."""
+    def totals(self, before: int | None = None) -> dict[str, Counters]:
+        """Each operator's counters over all committed epochs, or over those before one."""
         totals: dict[str, Counters] = {}
-        for epoch in self.epochs:
+        for epoch in self.epochs[:before]:
             for name, c in epoch.counters.items():
                 totals[name] = add_counters(totals.get(name), c)
         return totals

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from samovar.compile.levels import Placement
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
-from samovar.record.log import Counters, EpochCommitted
-from samovar.record.store import add_counters
+from samovar.record.log import EpochCommitted
 from samovar.replay.trace import Edges
 
-__all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "segments_of", "taken_before"]
+__all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "segments_of"]
 
 
 @dataclass(frozen=True)
@@ -106,12 +105,3 @@ def _works(placement: Placement, name: str, level: int) -> bool:
     if placement.ends(name):
         return placement.level[name] == level
     return placement.works(name, level)
-
-
-def taken_before(epochs: Sequence[EpochCommitted], epoch: int) -> dict[str, Counters]:
-    """Each operator's counters over the epochs before one."""
-    totals: dict[str, Counters] = {}
-    for fact in epochs[:epoch]:
-        for name, counters in fact.counters.items():
-            totals[name] = add_counters(totals.get(name), counters)
-    return totals

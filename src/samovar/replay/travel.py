@@ -18,7 +18,7 @@ from samovar.graph.state import MapState, declared
 from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
 from samovar.replay.native_states import group_changes, groups_at_start
-from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of, taken_before
+from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of
 from samovar.replay.states import Timeline, apply_changes, attributes, merged
 from samovar.replay.stepping import advanced, everything
 from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Window
@@ -451,7 +451,7 @@ class Travel:
         """What each operator had taken and given at a window's start."""
         with self._lock:
             if stretch.before is None:
-                before = taken_before(self.tracer.history.epochs, stretch.segment.epoch)
+                before = self.tracer.history.totals(stretch.segment.epoch)
                 stretch.before = self.tracer.counted_before(stretch.traced, before)
             return stretch.before
 

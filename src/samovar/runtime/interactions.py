@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from samovar.record.log import Counters, EpochCommitted, Interaction
@@ -65,13 +65,19 @@ class Interactions:
             self._timers.append(_Timer(operator, seconds, time.time() + seconds, note))
 
     def placed(
-        self, fact: EpochCommitted, before: Mapping[str, Counters], *, end: bool = False
+        self, fact: EpochCommitted, totals: Callable[[], Mapping[str, Counters]], *, end: bool = False
     ) -> tuple[Interaction, ...]:
-        """The interactions that fell into an epoch, with their moments. `end`: all that are left."""
+        """The interactions that fell into an epoch, with their moments. `end`: all that are left.
+
+        `totals` gives the counters of the epochs before, which are added up only when there is something to place.
+        """
         self._tick(fact.at)
         with self._lock:
             here = [a for a in self._asked if end or a.at <= fact.at]
             self._asked = [a for a in self._asked if a not in here]
+        if not here:
+            return ()
+        before = totals()
         return tuple(
             Interaction(
                 id=asked.id,

@@ -29,7 +29,6 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.log import (
-    Counters,
     EpochCommitted,
     EpochFailed,
     InteractionsMade,
@@ -37,7 +36,7 @@ from samovar.record.log import (
     RunResumed,
     RunStarted,
 )
-from samovar.record.store import History, Recording, add_counters
+from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.engine import run_levels, streams_of
@@ -269,11 +268,7 @@ class Run:
     def _place_interactions(self, fact: EpochCommitted, *, end: bool = False) -> None:
         context = self._context
         assert context is not None
-        before: dict[str, Counters] = {}
-        for earlier in context.history.epochs[: fact.epoch]:
-            for name, counters in earlier.counters.items():
-                before[name] = add_counters(before.get(name), counters)
-        made = self._interactions.placed(fact, before, end=end)
+        made = self._interactions.placed(fact, lambda: context.history.totals(fact.epoch), end=end)
         if made and context.recording.log is not None:
             noted = InteractionsMade(at=time.time(), made=made)
             context.recording.log.append(noted)
