@@ -116,6 +116,8 @@ def test_the_demo_can_be_exported(samovar: Samovar, tmp_path: Path, monkeypatch:
     said = samovar("demo", "--export", "mine", "--rows", ROWS)
     assert said.code == 0, said.err
     assert "samovar run mine/fraud.yaml" in said.out
-    ran = samovar("run", "mine/fraud.yaml", "--quiet")  # as the demo says, from the folder it was exported from
+    ran = samovar(
+        "run", "mine/fraud.yaml", "--quiet"
+    )  # as the demo says, from the folder it was exported from
     assert ran.code == 0, ran.err
     assert samovar("demo", "--rows", 10).code == 2

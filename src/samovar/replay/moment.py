@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -429,9 +429,10 @@ class Moment:
         source tuple whose scope is open begins anew. The fork shares this run's recording up to here; `write` operators
         of a fork keep their files in its recording.
         """
-        return start_fork(
-            self._travel.tracer, self._cut(), changes or {}, row=row, record=record, watch=watch
-        )
+        cut = self._cut()
+        if row is not None and cut.at is None and cut.segment.level == cut.segment.low:
+            cut = replace(cut, at=self._travel.first_leaf(cut.segment))
+        return start_fork(self._travel.tracer, cut, changes or {}, row=row, record=record, watch=watch)
 
     def _cut(self) -> Cut:
         """The first source tuple that is not fully processed by the operators looked at."""

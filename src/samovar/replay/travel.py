@@ -142,6 +142,10 @@ class Travel:
             return None
         return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
 
+    def first_leaf(self, segment: Segment) -> Position | None:
+        """The position of a segment's first tuple; None when it has none."""
+        return self._leaf_after(segment, None, 0)
+
     def _leaf_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
         """The leaf position `count` tuples after another one; None when the segment ends before."""
         places = self._runs(segment)

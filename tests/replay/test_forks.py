@@ -1,0 +1,59 @@
+"""Forks: the tuples before the moment by the old logic, the rest by the new one, from the state the old one left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import samovar as sv
+
+
+class Tally(sv.Operator):
+    output = "x bigint, total bigint"
+    total = sv.ValueState(0)
+
+    def __init__(self, weight: int = 1) -> None:
+        self.weight = weight
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.total += self.weight * row["x"]
+        yield {"x": row["x"], "total": self.total}
+
+
+def expected(cut: int, weight: int, edited: int | None = None) -> list[dict[str, int]]:
+    total, made = 0, []
+    for i in range(30):
+        x = edited if edited is not None and i == cut else i
+        total += x * (1 if i < cut else weight)
+        made.append({"x": x, "total": total})
+    return made
+
+
+@pytest.mark.parametrize("epoch_bytes", [None, 1])
+def test_a_fork_goes_on_from_any_tuple(epoch_bytes: int | None, spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for i in range(3):
+        pq.write_table(pa.table({"x": range(10 * i, 10 * i + 10)}), tmp_path / "in" / f"{i}.parquet")
+    flow = sv.Workflow("tally")
+    tally = flow.read.parquet(str(tmp_path / "in"), name="n").apply(Tally(), name="T")
+    tally.filter("x >= 0", name="F").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=epoch_bytes)
+    past = sv.open(run.recording, spark=spark)
+    for cut in (0, 13):
+        fork = past.jump("T", tuples=cut).fork({"T": Tally(weight=100)})
+        assert fork.result("S").to_pylist() == expected(cut, 100)
+    for cut in (0, 20):
+        corrected = past.jump("T", tuples=cut).fork(row={"x": 1000})
+        assert corrected.result("S").to_pylist() == expected(cut, 1, edited=1000)
+    filtered = past.jump("F", tuples=25).fork({"F": "x < 0"})
+    assert [row["x"] for row in filtered.result("S").to_pylist()] == list(range(25))
+    assert run.result("S").to_pylist() == expected(0, 1)  # the parent is as it was
+    left = len(list((tmp_path / "runs").iterdir()))
+    for bad in ({"nope": Tally()}, {"T": "x > 1"}, {"F": ["a", "b"]}):
+        with pytest.raises(sv.SamovarError):
+            past.jump("T", tuples=5).fork(bad)
+    assert len(list((tmp_path / "runs").iterdir())) == left
