@@ -18,6 +18,9 @@
     │   ├── ExpressionFailed      an expression failed inside Spark
     │   ├── StorageProblem        the disk is full or cannot be written
     │   └── RunStopped            somebody stopped the run
+    ├── ControlError              a running job that cannot be acted on in this way
+    │   ├── CommandRefused        not in the state the run is in; `story` tells what led there
+    │   └── ChannelProblem        a connection between coordinator and worker that cannot be used
     ├── TimeTravelError           a moment, a step or a question that the past cannot answer
     │   └── ReplayDiffers         computed again, an epoch gave something else
     └── RecordingError
@@ -37,6 +40,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 __all__ = [
+    "ChannelProblem",
+    "CommandRefused",
+    "ControlError",
     "CyclicWorkflow",
     "DocumentError",
     "DuplicateName",
@@ -219,6 +225,26 @@ class StorageProblem(RunError):
 
 class RunStopped(RunError):
     """The run was stopped before its end; what it committed is kept and can be resumed."""
+
+
+class ControlError(SamovarError):
+    """A running job could not be acted on as asked."""
+
+
+class CommandRefused(ControlError):
+    """A command, or a report, that does not fit the state a run is in. `story` has the last events, in words."""
+
+    def __init__(
+        self, message: str, *, state: str, story: Iterable[str] = (), hint: str | None = None
+    ) -> None:
+        self.state = state
+        self.story = tuple(story)
+        told = f" What led there: {'; '.join(self.story)}." if self.story else ""
+        super().__init__(f"{message}{told}", hint=hint)
+
+
+class ChannelProblem(ControlError):
+    """A connection between coordinator and worker that cannot be trusted or is gone."""
 
 
 class TimeTravelError(SamovarError):

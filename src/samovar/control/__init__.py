@@ -1,0 +1,1 @@
+"""Live control: messages, the run's state machine as pure code, the channel to running tasks. No PySpark in it."""

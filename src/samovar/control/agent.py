@@ -1,0 +1,216 @@
+"""What a worker does about the coordinator's orders: the same for every worker, whatever it processes.
+
+The tuple loop looks at `client.news` between tuples and at mini-steps, and calls `check` when it is set. Everything
+then happens on the processing thread, between two tuples: stopping and waiting, giving states, going over to other
+code. What is particular to the loop is asked of its `Hooks`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from samovar.control import messages as m
+from samovar.control.client import Client
+from samovar.errors import ChannelProblem, ControlError
+
+__all__ = ["Agent", "Hooks", "TaskAbandoned"]
+
+
+class TaskAbandoned(ControlError):
+    """The coordinator has no more use for the task: its epoch does not count."""
+
+
+class Hooks(Protocol):
+    """What the agent asks of the tuple loop. All but `figures` are called on the processing thread, between tuples."""
+
+    def place(self) -> m.Place | None:
+        """The tuple being processed, or the next one."""
+
+    def state(self, operator: str) -> tuple[int, bytes]:
+        """The bucket and the state of an operator, as bytes for whoever asked."""
+
+    def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
+        """The tuples that wait at an operator, at most `limit`; and how many there are beyond."""
+
+    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
+        """Go over to other code, with the state: all of it or, raising, nothing. Says which tuple is the first."""
+
+    def figures(self) -> dict[str, m.Figures]:
+        """Figures of each operator. Called on the client's thread: only reads."""
+
+
+class Agent:
+    """One task's dealings with the coordinator. For the processing thread."""
+
+    def __init__(self, client: Client, hooks: Hooks) -> None:
+        self.client = client
+        self.rules: set[tuple[str, str]] = set()
+        """Operator and likeness of tuples to leave out."""
+        self.rulings: dict[m.Place, m.Ruling] = {}
+        """Tuples decided about in an earlier attempt."""
+        self._hooks = hooks
+        self._task: m.TaskBegun | None = None
+        self._order: int | None = None
+        self._versions: dict[str, int] = {}
+        self._decisions: dict[str, m.Decision] = {}
+        self._orders = False
+        self._holds = 0
+
+    # --- the life of a task -----------------------------------------------------------------------------------------
+
+    def begin(self, task: m.TaskBegun, *, patience: float = 2.0) -> bool:
+        """Announce a task, get its orders and obey them. False without a coordinator: the task then runs unattended."""
+        self._task = task
+        self._versions = dict(task.versions)
+        standing = self.client.standing
+        standing.task, standing.stopped, standing.held, standing.switches = task, None, None, ()
+        self.client.gauge = self._progress
+        until = time.monotonic() + patience
+        if not self.client.wait_connected(patience) or not self.client.send(task):
+            return False
+        while not self._orders and (left := until - time.monotonic()) > 0:
+            try:
+                self.client.wait(left)
+            except ChannelProblem:
+                return False
+            self._obey_all()
+        self._stay_stopped()
+        return self._orders
+
+    def end(self) -> None:
+        """The task is over, in whatever way."""
+        task, self._task = self._task, None
+        standing = self.client.standing
+        standing.task, standing.stopped, standing.held, standing.switches = None, None, None, ()
+        self.client.gauge = None
+        if task is not None:
+            self.client.send(m.TaskEnded(task=task.task))
+
+    def check(self) -> None:
+        """Obey what has come; returns when the worker may go on. Raises TaskAbandoned when it shall not."""
+        self._obey_all()
+        self._stay_stopped()
+
+    def hold(self, held: m.Held) -> m.Decision:
+        """Report a tuple that raised and wait for a decision, and until the worker may go on."""
+        self.client.standing.held = held
+        self.client.send(held)
+        try:
+            while held.hold not in self._decisions:
+                self._await()
+            self._stay_stopped()
+        finally:
+            self.client.standing.held = None
+        return self._decisions.pop(held.hold)
+
+    def new_hold(self) -> str:
+        """A name for a hold that no other one has."""
+        self._holds += 1
+        task = self._task.task if self._task is not None else ""
+        return f"{self.client.worker}/{task}/{self._holds}"
+
+    # --- orders -----------------------------------------------------------------------------------------------------
+
+    def _await(self) -> None:
+        try:
+            self.client.wait()
+        except ChannelProblem as problem:
+            raise TaskAbandoned(problem.message) from None
+        self._obey_all()
+
+    def _stay_stopped(self) -> None:
+        while self._order is not None:
+            self._await()
+
+    def _obey_all(self) -> None:
+        for message in self.client.take():
+            self._obey(message)
+
+    def _obey(self, message: m.ToWorker) -> None:
+        task = self._task.task if self._task is not None else ""
+        if isinstance(message, m.Pause):
+            self._stop(message.order)
+        elif isinstance(message, m.Resume):
+            self._go(message.order)
+        elif isinstance(message, m.Orders):
+            if message.task == task:
+                self._take_orders(message)
+        elif isinstance(message, m.Modify):
+            self._switch(message.version, message.codes)
+        elif isinstance(message, m.Decision):
+            self._decisions[message.hold] = message
+        elif isinstance(message, m.Rule):
+            self.rules.add((message.operator, message.like))
+        elif isinstance(message, m.StateWanted):
+            self._give_state(message)
+        elif isinstance(message, m.InFlightWanted):
+            self._give_in_flight(message)
+        elif isinstance(message, m.Abandon) and message.task == task:
+            raise TaskAbandoned(f"The task ends early: {message.why}.")
+
+    def _take_orders(self, orders: m.Orders) -> None:
+        self._orders = True
+        self.rules |= {(r.operator, r.like) for r in orders.rules}
+        self.rulings.update({r.place: r for r in orders.rulings})
+        for version in sorted({c.version for codes in orders.codes.values() for c in codes}):
+            each = {n: c for n, codes in orders.codes.items() for c in codes if c.version == version}
+            self._switch(version, each)
+        if orders.stop is not None:
+            self._stop(orders.stop)
+        elif self._order is not None:
+            self._go(self._order)
+
+    def _stop(self, order: int) -> None:
+        if self._task is not None:
+            self._order = self.client.standing.stopped = order
+            self.client.send(m.Stopped(order=order, place=self._hooks.place()))
+
+    def _go(self, order: int) -> None:
+        self._order = self.client.standing.stopped = None
+        self.client.send(m.WentOn(order=order))
+
+    def _switch(self, version: int, codes: Mapping[str, m.Code]) -> None:
+        new = {n: c for n, c in codes.items() if c.version > self._versions.get(n, 0)}
+        if not new:
+            return
+        try:
+            switches = self._hooks.switch(new)
+        except Exception as error:
+            self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
+            return
+        self._versions.update({n: c.version for n, c in new.items()})
+        self.client.standing.switches += switches
+        self.client.send(m.Switched(version=version, switches=switches))
+
+    def _give_state(self, wanted: m.StateWanted) -> None:
+        place = self._hooks.place()
+        try:
+            bucket, body = self._hooks.state(wanted.operator)
+            given = m.StateGiven(
+                request=wanted.request, operator=wanted.operator, bucket=bucket, place=place, body=body
+            )
+            self.client.send(given)
+        except Exception as error:  # a state that cannot be pickled or is too large must not end the run
+            text = f"{type(error).__name__}: {error}"
+            self.client.send(
+                m.StateGiven(request=wanted.request, operator=wanted.operator, place=place, error=text)
+            )
+
+    def _give_in_flight(self, wanted: m.InFlightWanted) -> None:
+        try:
+            rows, more = self._hooks.in_flight(wanted.operator, wanted.limit)
+            given = m.InFlightGiven(
+                request=wanted.request, operator=wanted.operator, rows=tuple(rows), more=more
+            )
+            self.client.send(given)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            self.client.send(m.InFlightGiven(request=wanted.request, operator=wanted.operator, error=text))
+
+    def _progress(self) -> m.Progress | None:
+        task = self._task
+        if task is None:
+            return None
+        return m.Progress(task=task.task, at=time.time(), operators=self._hooks.figures())

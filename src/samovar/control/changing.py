@@ -1,0 +1,88 @@
+"""The code in force, and a modification on its way. Pure data for `machine.py`.
+
+How a modification comes into force:
+
+- `strict`, or with an operator of Spark's plan: between two epochs. While everything is stopped with tuples in
+  flight, the epoch is given up and done again with the new code.
+- `backward`: all workers stop, all go over, all go on. A tuple in flight has old code behind it and new code before
+  it.
+- `none`: each worker goes over at its next tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from samovar.control import events as e
+from samovar.control import messages as m
+from samovar.control.roster import Member
+
+__all__ = ["Change", "Codes"]
+
+
+class Codes:
+    """All versions of the operators that were modified. Immutable but for `restore`."""
+
+    def __init__(
+        self,
+        version: int = 0,
+        codes: Mapping[str, tuple[m.Code, ...]] | None = None,
+        native: tuple[str, ...] = (),
+        newest: int | None = None,
+    ) -> None:
+        self.version = version
+        self.all = dict(codes or {})
+        self.native = native
+        self.newest = version if newest is None else newest
+        """The highest number given to a version so far, also to one that was taken back."""
+
+    def restore(self, codes: Mapping[str, tuple[m.Code, ...]]) -> None:
+        """Take up what a recording holds."""
+        self.all = dict(codes)
+        self.version = max((c[-1].version for c in codes.values() if c), default=0)
+        self.newest = self.version
+
+    def newer(self, member: Member) -> dict[str, tuple[m.Code, ...]]:
+        """What a worker's task lacks, version by version."""
+        found = {}
+        for operator, codes in self.all.items():
+            if member.runs(operator):
+                newer = tuple(c for c in codes if c.version > member.version(operator))
+                if newer:
+                    found[operator] = newer
+        return found
+
+    def with_change(self, change: Change) -> Codes:
+        """The code in force once a modification is."""
+        made = {n: (*self.all.get(n, ()), code) for n, code in change.codes.items()}
+        return Codes(change.version, {**self.all, **made}, change.native)
+
+    def before(self, version: int) -> Codes:
+        """The code without a version and those after it."""
+        kept = {n: tuple(c for c in codes if c.version < version) for n, codes in self.all.items()}
+        kept = {n: codes for n, codes in kept.items() if codes}
+        highest = max((c[-1].version for c in kept.values()), default=0)
+        return Codes(highest, kept, newest=self.newest)
+
+
+class Change:
+    """A modification that is not in force everywhere yet."""
+
+    def __init__(self, event: e.ModifyRequested, codes: Codes) -> None:
+        self.command = event.command
+        self.version = codes.newest + 1
+        self.codes = {n: m.Code(self.version, *body) for n, body in event.bodies.items()}
+        self.native = event.native
+        self.at_epoch_end = event.consistency == "strict" or bool(event.native)
+        self.barrier = event.consistency == "backward" and not self.at_epoch_end
+        """Whether all workers stop for it."""
+        self.phase: Literal["asked", "spreading"] = "asked"
+        self.waiting: set[str] = set()
+        """Workers that have not said that they went over."""
+
+    def for_member(self, member: Member) -> dict[str, m.Code]:
+        """The part of it that a worker's task needs."""
+        return {
+            n: code for n, code in self.codes.items() if member.runs(n) and member.version(n) < self.version
+        }

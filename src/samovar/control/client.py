@@ -1,0 +1,349 @@
+"""A worker's end of the control channel: one connection per process and run, kept between tasks.
+
+The processing thread looks at one attribute, `news`, between tuples: that is all an undisturbed tuple pays. A thread
+of the client reads the socket, sends the figures of `gauge` twice a second, and connects anew when the connection
+breaks, with growing pauses and what the worker's `standing` is then. When the coordinator says goodbye, or cannot be
+reached for `give_up` seconds, the client is closed.
+
+After a fork the child has no client: it starts its own when it asks for one. Nothing a forked child does with an
+inherited client reaches the parent's connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from secrets import token_hex
+
+from samovar.control import messages as m
+from samovar.control.channel import ANSWER_BYTES, CHALLENGE_BYTES, Wire, prove, verify_answer
+from samovar.errors import ChannelProblem
+from samovar.ids import VERSION
+
+__all__ = ["Client", "Standing", "client_for", "forget_clients"]
+
+log = logging.getLogger("samovar.control")
+
+READ = 1 << 18
+REFUSALS = 3
+"""After so many refused handshakes in a row no further one is tried."""
+KEEP = 3
+"""Clients of so many runs are kept in a process."""
+
+
+@dataclass
+class Standing:
+    """What a worker says of itself when it has to connect anew. Set by the processing thread, before it sends."""
+
+    task: m.TaskBegun | None = None
+    stopped: int | None = None
+    held: m.Held | None = None
+    switches: tuple[m.Switch, ...] = ()
+
+
+class Client:
+    """A connection to the coordinator of a run. `send`, `take` and `wait` are for the processing thread."""
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        run: str,
+        secret: bytes,
+        *,
+        limit: int = m.FRAME_LIMIT,
+        figures_seconds: float = 0.5,
+        silence_seconds: float = 15.0,
+        give_up: float = 60.0,
+        back_off: tuple[float, float] = (0.02, 2.0),
+    ) -> None:
+        self.news = False
+        """Whether there is something to `take`. Reading it costs what an attribute costs."""
+        self.address = address
+        self.run = run
+        self.pid = os.getpid()
+        self.worker = f"{socket.gethostname()}-{self.pid}-{token_hex(3)}"
+        self.standing = Standing()
+        self.gauge: Callable[[], m.Progress | None] | None = None
+        """Gives the figures of the task; called on the client's thread, so it must only read."""
+        self.closed = False
+        self.why = ""
+        """Why it is closed."""
+        self._secret = secret
+        self._limit = limit
+        self._figures_seconds = figures_seconds
+        self._silence_seconds = silence_seconds
+        self._give_up = give_up
+        self._back_off = back_off
+        self._inbox: deque[m.ToWorker] = deque()
+        self._changed = threading.Condition()
+        self._turn = threading.Lock()
+        self._sock: socket.socket | None = None
+        self._wire: Wire[m.ToWorker] | None = None
+        _living.add(self)
+        self._thread = threading.Thread(target=self._serve, name=f"samovar-client-{run}", daemon=True)
+        self._thread.start()
+
+    # --- the processing thread --------------------------------------------------------------------------------------
+
+    def poll(self) -> bool:
+        """Whether there is something to `take`; the same as `news`, with the cost of a call."""
+        return self.news
+
+    def take(self) -> list[m.ToWorker]:
+        """What has come, in order."""
+        self.news = False  # first: what comes from now on sets it again
+        taken = []
+        while self._inbox:
+            taken.append(self._inbox.popleft())
+        return taken
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until there is something to take; False after `timeout`. Raises ChannelProblem when none will come."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: self.news or self.closed, timeout)
+        if self.closed and not self.news:
+            raise ChannelProblem(f"The coordinator of run {self.run} is gone: {self.why}.")
+        return came
+
+    def wait_connected(self, timeout: float) -> bool:
+        """Wait until the connection stands."""
+        with self._changed:
+            return (
+                self._changed.wait_for(lambda: self._sock is not None or self.closed, timeout)
+                and not self.closed
+            )
+
+    @property
+    def connected(self) -> bool:
+        """Whether the connection stands, as far as is known."""
+        return self._sock is not None
+
+    def send(self, message: m.Message) -> bool:
+        """Send; False when there is no connection: `standing` is sent when there is one again."""
+        with self._turn:
+            if self._sock is None or self._wire is None or self.pid != os.getpid():
+                return False
+            try:
+                self._sock.sendall(self._wire.seal(message))
+            except OSError as error:
+                log.debug("control: %s could not be sent: %s", type(message).__name__, error)
+                self._hang_up()
+                return False
+            return True
+
+    def close(self, why: str = "closed") -> None:
+        """Say goodbye and close for good."""
+        self.send(m.Bye(why=why))
+        self._finish(why)
+
+    # --- the client's thread ----------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        shortest, longest = self._back_off
+        pause = shortest
+        lost = time.monotonic()
+        while not self.closed:
+            try:
+                self._connect()
+                pause = shortest
+                self._listen()
+            except ChannelProblem as error:
+                self._hang_up_safely()
+                if not self._met:
+                    self._finish(
+                        error.message
+                    )  # not our coordinator, or not our secret: trying again does not help
+                    return
+            except OSError as error:
+                log.debug("control: no connection to %s: %s", self.address, error)
+                self._hang_up_safely()
+            if self._met:
+                self._met, lost = False, time.monotonic()
+            if time.monotonic() - lost > self._give_up:
+                self._finish(f"no connection for {self._give_up:g} s")
+                return
+            with self._changed:
+                self._changed.wait_for(lambda: self.closed, pause)
+            pause = min(2 * pause, longest)
+
+    _met = False
+    """Whether the last connection came to stand."""
+
+    def _connect(self) -> None:
+        sock = socket.create_connection(self.address, timeout=5)
+        try:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            proof, nonce_c, nonce_w = prove(_exactly(sock, CHALLENGE_BYTES), self._secret, self.run)
+            sock.sendall(proof)
+            answer = _exactly(sock, ANSWER_BYTES, refused=True)
+            wire = verify_answer(answer, self._secret, self.run, nonce_c, nonce_w, self._limit)
+            sock.settimeout(self._silence_seconds)
+            with (
+                self._turn
+            ):  # what is sent from now on comes behind the Hello, which says all that was before
+                sock.sendall(wire.seal(self._hello()))
+                self._sock, self._wire = sock, wire
+        except BaseException:
+            sock.close()
+            raise
+        self._met = True
+        with self._changed:
+            self._changed.notify_all()
+
+    def _hello(self) -> m.Hello:
+        at = self.standing
+        return m.Hello(
+            worker=self.worker,
+            pid=self.pid,
+            host=socket.gethostname(),
+            samovar=VERSION,
+            task=at.task,
+            stopped=at.stopped,
+            held=at.held,
+            switches=at.switches,
+        )
+
+    def _listen(self) -> None:
+        """Read until the connection ends; figures and signs of life go out in between."""
+        sock, wire = self._sock, self._wire
+        if sock is None or wire is None:
+            return
+        heard = spoke = time.monotonic()
+        while not self.closed:
+            ready = _readable(sock, self._figures_seconds)
+            now = time.monotonic()
+            if ready:
+                data = sock.recv(READ)
+                if not data:
+                    raise ConnectionResetError("closed by the coordinator")
+                heard = now
+                self._receive(wire.open(data))
+            elif now - heard > self._silence_seconds:
+                raise ConnectionResetError("the coordinator is silent")
+            if now - spoke >= self._figures_seconds:
+                spoke = now
+                self.send(self._figures() or m.Alive())
+
+    def _figures(self) -> m.Progress | None:
+        gauge = self.gauge
+        if gauge is None:
+            return None
+        try:
+            return gauge()
+        except Exception:  # a dictionary that changed meanwhile, say: the next time will do
+            log.debug("control: no figures", exc_info=True)
+            return None
+
+    def _receive(self, messages: list[m.ToWorker]) -> None:
+        bye = next((x for x in messages if isinstance(x, m.Bye)), None)
+        real = [x for x in messages if not isinstance(x, m.Alive | m.Bye)]
+        if real:
+            self._inbox.extend(real)
+            with self._changed:
+                self.news = True
+                self._changed.notify_all()
+        if bye is not None:
+            self._finish(bye.why or "the coordinator said goodbye")
+
+    def _hang_up(self) -> None:
+        """The caller has the turn."""
+        if self._sock is not None:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
+            self._sock.close()
+        self._sock = self._wire = None
+
+    def _hang_up_safely(self) -> None:
+        with self._turn:
+            self._hang_up()
+
+    def _finish(self, why: str) -> None:
+        if self.pid != os.getpid():
+            return
+        with self._changed:
+            if not self.closed:
+                self.why = why
+            self.closed = True
+            self._changed.notify_all()
+        self._hang_up_safely()
+
+    def _after_fork(self) -> None:
+        """In a forked child: the connection and the thread are the parent's. Close the copy without a word."""
+        if self._sock is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._sock.detach())
+        self._sock = self._wire = None
+        self._turn, self._changed = threading.Lock(), threading.Condition()
+        self._inbox = deque()
+        self.news, self.closed, self.why = False, True, "this process was forked from the one that had it"
+
+
+def _exactly(sock: socket.socket, size: int, *, refused: bool = False) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = sock.recv(size - len(data))
+        if not part and refused:
+            raise ChannelProblem(
+                "The coordinator refused the handshake: it does not know this run or its secret."
+            )
+        if not part:
+            raise ConnectionResetError("closed during the handshake")
+        data += part
+    return data
+
+
+def _readable(sock: socket.socket, seconds: float) -> bool:
+    waiter = select.poll()  # not select.select: a process may have more than 1,024 files open
+    try:
+        waiter.register(sock, select.POLLIN)
+    except ValueError:
+        raise ConnectionResetError("hung up") from None
+    return bool(waiter.poll(seconds * 1000))
+
+
+_living: weakref.WeakSet[Client] = weakref.WeakSet()
+_clients: dict[tuple[tuple[str, int], str], Client] = {}
+_clients_turn = threading.Lock()
+
+
+def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
+    """This process's client for a run; connects in the background if there is none. Clients of old runs are closed."""
+    key = (tuple(address), run)
+    with _clients_turn:
+        client = _clients.pop(key, None)
+        if client is None or client.closed or client.pid != os.getpid():
+            client = Client(key[0], run, secret)
+        _clients[key] = client  # the last one is the one used last
+        old = [_clients.pop(k) for k in list(_clients)[:-KEEP]]
+    for one in old:
+        one.close("other runs took its place")
+    return client
+
+
+def forget_clients() -> None:
+    """Close all clients of this process."""
+    with _clients_turn:
+        clients = list(_clients.values())
+        _clients.clear()
+    for client in clients:
+        client.close("the process has no more use for it")
+
+
+def _after_fork() -> None:
+    global _clients_turn
+    _clients_turn = threading.Lock()
+    _clients.clear()
+    for client in list(_living):
+        client._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,118 @@
+"""What is to be done about an event: what comes out of `machine.py`, to be carried out in the order given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from samovar.control import messages as m
+from samovar.errors import CommandRefused
+
+__all__ = [
+    "Answer",
+    "CancelEpoch",
+    "EndRun",
+    "Gate",
+    "Instruction",
+    "NoteDecision",
+    "NoteHeld",
+    "NoteSwitched",
+    "Refuse",
+    "Tell",
+    "UseCode",
+]
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Send a worker a message."""
+
+    worker: str
+    message: m.ToWorker
+
+
+@dataclass(frozen=True)
+class CancelEpoch:
+    """Cancel the epoch's Spark jobs; report `EpochFailed`, or `EpochCommitted` if it came too late."""
+
+    epoch: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether an attempt at an epoch may begin. Holds until the next one."""
+
+    open: bool
+
+
+@dataclass(frozen=True)
+class UseCode:
+    """Code in force from here on, in epochs begun later; operators not named have what the run started with.
+
+    `native` names operators of Spark's plan that change with it.
+    """
+
+    version: int
+    codes: Mapping[str, tuple[m.Code, ...]]
+    """For each operator all versions, in order: a state made by an older one is transferred step by step."""
+    native: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A command has been carried out. `given` are the workers' answers; `missing` workers gave none."""
+
+    command: str
+    state: str
+    note: str = ""
+    given: tuple[tuple[str, m.StateGiven | m.InFlightGiven], ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """A command is not carried out; nothing has changed by it."""
+
+    command: str
+    error: CommandRefused
+
+
+@dataclass(frozen=True)
+class NoteHeld:
+    """For the record: a tuple is held."""
+
+    held: m.Held
+
+
+@dataclass(frozen=True)
+class NoteDecision:
+    """For the record: what was decided about a held tuple, and what stands because of it."""
+
+    hold: str
+    verdict: m.Verdict
+    ruling: m.Ruling | None = None
+    rule: m.Rule | None = None
+
+
+@dataclass(frozen=True)
+class NoteSwitched:
+    """For the record: where a worker went over to other code. Counts if the attempt it happened in does."""
+
+    epoch: int
+    attempt: str
+    worker: str
+    version: int
+    switches: tuple[m.Switch, ...]
+
+
+@dataclass(frozen=True)
+class EndRun:
+    """Leave the loop over epochs and report `RunEnded`."""
+
+    why: str
+
+
+Instruction = (
+    Tell | CancelEpoch | Gate | UseCode | Answer | Refuse | NoteHeld | NoteDecision | NoteSwitched | EndRun
+)

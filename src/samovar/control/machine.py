@@ -1,0 +1,369 @@
+"""The run's state machine: an event in, instructions out. No clock, no threads, no input or output.
+
+Handling an event changes what is wanted; `state.py` then gives the instructions that make up the difference between
+what is wanted and what was told and done. So any number of wishes can stand at once: a pause while a tuple is held, a
+modification while paused, a worker that vanishes in between.
+
+Guarantees:
+
+- Every command is answered or refused exactly once, given that the engine reports each epoch's end, that workers
+  answer or vanish, and that `PatienceEnded` comes for a command that waits too long.
+- No worker is told to go on while a pause, a held tuple or a barrier of a modification stands.
+- A worker is told a version of an operator's code at most once per connection and task, and ignores what it has.
+- What does not fit the state is refused with the story that led there; a refused command changes nothing.
+
+Not promised: that a worker whose connection broke stops. It keeps doing what it was told until it is back or
+vanishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from samovar.control import events as e
+from samovar.control import instructions as i
+from samovar.control import messages as m
+from samovar.control.changing import Change
+from samovar.control.roster import Member
+from samovar.control.state import RunState
+
+__all__ = ["LET_FINISH", "Machine"]
+
+LET_FINISH = 0.25
+"""An epoch without Python tasks that will be over in so many seconds is not cancelled by a direct pause."""
+
+
+class Machine(RunState):
+    """The state machine of one run. For one thread at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            e.PauseRequested: self._on_pause,
+            e.ResumeRequested: self._on_resume,
+            e.InspectRequested: self._on_question,
+            e.InFlightRequested: self._on_question,
+            e.ModifyRequested: self._on_modify,
+            e.DecisionMade: self._on_decision,
+            e.StopRequested: self._on_stop,
+            e.PatienceEnded: self._on_patience_ended,
+            e.Reported: self._on_report,
+            e.WorkerDropped: self._on_dropped,
+            e.WorkerVanished: self._on_vanished,
+            e.EpochBegun: self._on_begun,
+            e.EpochCommitted: self._on_epoch_over,
+            e.EpochFailed: self._on_epoch_over,
+            e.RowHeld: self._on_row_held,
+            e.RunEnded: self._on_ended,
+            e.DriverRestarted: self._on_restarted,
+        }
+        self._reports: dict[type, Callable[[Member, Any], None]] = {
+            m.Hello: self._hello,
+            m.TaskBegun: self._task_begun,
+            m.TaskEnded: self._task_ended,
+            m.Stopped: self._did,
+            m.WentOn: self._did,
+            m.StateGiven: self._given,
+            m.InFlightGiven: self._given,
+            m.Switched: self._switched,
+            m.Held: self._held,
+            m.Bye: lambda member, _: self._forget(member.name),
+        }
+
+    # --- events -----------------------------------------------------------------------------------------------------
+
+    def handle(self, event: e.Event) -> list[i.Instruction]:
+        """What to do about an event, in this order. Raises CommandRefused for a report of the engine that cannot be."""
+        self._out = []
+        if isinstance(event, e.Command) and (self._ended or self._ending):
+            self._late(event)
+        else:
+            self._handlers[type(event)](event)
+            self._settle()
+        if not (isinstance(event, e.Reported) and isinstance(event.message, m.Progress | m.Alive)):
+            self._told.append(event.words)
+        return self._out
+
+    def _late(self, command: e.Command) -> None:
+        if isinstance(command, e.StopRequested):
+            if self._ended:
+                self._answer(command.command, "the run had ended")
+            else:
+                self._stopping.append(command.command)
+        else:
+            state = f"has {self._ended}" if self._ended else "is being stopped"
+            self._refuse(command.command, f"Expected a run that goes on to {command.asks}; this one {state}.")
+
+    # --- commands ---------------------------------------------------------------------------------------------------
+
+    def _on_pause(self, event: e.PauseRequested) -> None:
+        if self._pause == "direct" and event.mode == "aligned":
+            self._refuse(
+                event.command,
+                "A pause at the epoch's end was asked for, but tuples in flight are stopped already.",
+                "Resume first, or look at the last epoch's end, which is there at once.",
+            )
+            return
+        if self._pause == "aligned" and event.mode == "direct" and not self._paused:
+            for command in self._pausing:
+                self._refuse(command, "A direct pause took the place of the one at the epoch's end.")
+            self._pausing = []
+        for command in self._resuming:
+            self._answer(command, "paused again before everything went on")
+        self._resuming = []
+        if not (self._paused and self._pause):
+            self._pause = event.mode
+            self._paused = False
+            left = self._left(event.at)
+            self._letting = left is not None and left <= LET_FINISH
+        self._pausing.append(event.command)
+
+    def _left(self, now: float) -> float | None:
+        """Seconds until the epoch will probably be over."""
+        if self._epoch is None or self._epoch.expected is None:
+            return None
+        return self._epoch.at + self._epoch.expected - now
+
+    def _on_resume(self, event: e.ResumeRequested) -> None:
+        if self._pause is None:
+            held = ", ".join(self.holds.open)
+            self._refuse(
+                event.command,
+                f"Expected a paused run to resume, got one that is {self.state}.",
+                f"Decide about what is held ({held}): retry, edit, skip or stop." if held else None,
+            )
+            return
+        for command in self._pausing:
+            self._refuse(command, "The pause was taken back before everything had stopped.")
+        self._pause, self._paused, self._pausing, self._letting = None, False, [], False
+        self._resuming.append(event.command)
+
+    def _on_question(self, event: e.InspectRequested | e.InFlightRequested) -> None:
+        members = self.workers.running(event.operator)
+        for worker, message in self._asks.ask(event, [w.name for w in members]):
+            if self.workers.get(worker).connected:
+                self._tell(worker, message)
+
+    def _on_modify(self, event: e.ModifyRequested) -> None:
+        if self._change is not None:
+            self._refuse(
+                event.command, "Another modification is not yet in force.", "Wait for it, then ask again."
+            )
+        elif not event.bodies and not event.native:
+            self._refuse(event.command, "Expected operators to modify, got none.")
+        else:
+            self._change = Change(event, self.codes)
+
+    def _on_decision(self, event: e.DecisionMade) -> None:
+        if event.hold not in self.holds.open:
+            known = ", ".join(self.holds.open) or "nothing"
+            self._refuse(event.command, f"Expected a tuple that is held ({known}), got {event.hold!r}.")
+            return
+        if event.verdict == "edit" and not event.row:
+            self._refuse(
+                event.command, "Expected the tuple to go on with, got none.", "Give row=..., or skip it."
+            )
+            return
+        for made in self.holds.decide(event.hold, event.verdict, event.row):
+            self._out.append(i.NoteDecision(made.decision.hold, event.verdict, made.ruling, made.rule))
+            if made.worker is not None and self.workers.get(made.worker).connected:
+                self._tell(made.worker, made.decision)
+            for member in self.workers.busy if made.rule is not None else ():
+                if made.rule is not None and member.runs(made.rule.operator) and member.connected:
+                    self._tell(member.name, made.rule)
+        self._answer(event.command, "takes effect on resume" if self._pause == "direct" else "")
+
+    def _on_stop(self, event: e.StopRequested) -> None:
+        self._drop_pending("The run is being stopped.")
+        self._stopping.append(event.command)
+        self._ending = True
+        self._cancel(event.asks)
+        self._out.append(i.EndRun(event.words))
+
+    def _on_patience_ended(self, event: e.PatienceEnded) -> None:
+        name = event.command
+        if name in self._pausing:
+            if self._pause == "direct" and self._epoch is not None and not self._cancelling:
+                self._letting = False
+                self._cancel("a worker did not stop in time")
+            else:
+                self._pausing.remove(name)
+                self._answer(name, "it will be paused when the epoch is over")
+        elif name in self._resuming:
+            self._resuming.remove(name)
+            self._answer(name, "not every worker has said that it goes on")
+        elif self._change is not None and self._change.command == name:
+            if self._change.at_epoch_end or self._cancelling:
+                self._change.command = ""
+                self._answer(name, "it will be in force when the epoch is over")
+            else:
+                self._change.at_epoch_end = True
+                self._cancel("a worker did not take other code in time")
+        elif name in self._stopping:
+            self._stopping.remove(name)
+            self._answer(name, "it is being stopped")
+        else:
+            self._out += self._asks.give_up(name, self.state)
+
+    # --- workers ----------------------------------------------------------------------------------------------------
+
+    def _on_report(self, event: e.Reported) -> None:
+        handler = self._reports.get(type(event.message))
+        if handler is not None:
+            handler(self.workers.get(event.worker), event.message)
+
+    def _on_dropped(self, event: e.WorkerDropped) -> None:
+        if event.worker in self.workers:
+            self.workers.get(event.worker).connected = False
+
+    def _on_vanished(self, event: e.WorkerVanished) -> None:
+        self._forget(event.worker)
+
+    def _forget(self, worker: str) -> None:
+        self.workers.drop(worker)
+        self.holds.forget_worker(worker)
+        self._asks.without(worker)
+        if self._change is not None:
+            self._change.waiting.discard(worker)
+
+    def _hello(self, member: Member, hello: m.Hello) -> None:
+        member.connected = True
+        if self._ended:
+            self._tell(member.name, m.Bye(why="the run has ended"))
+        elif hello.task is None:
+            self._task_over(member)
+        elif self._admit(member, hello.task, hello.switches):
+            member.done = member.done or hello.stopped is not None
+            for version in sorted({s.version for s in hello.switches}):
+                its = tuple(s for s in hello.switches if s.version == version)
+                self._switched(member, m.Switched(version=version, switches=its))
+            if hello.held is not None:
+                self._held(member, hello.held)
+            for message in self._asks.again(member.name):
+                self._tell(member.name, message)
+
+    def _task_begun(self, member: Member, task: m.TaskBegun) -> None:
+        if member.task is not None:
+            if member.task.task == task.task:
+                return  # it was in its Hello already
+            self._task_over(member)
+        self._admit(member, task, ())
+
+    def _admit(self, member: Member, task: m.TaskBegun, switches: tuple[m.Switch, ...]) -> bool:
+        """Give a worker that begins a task, or is back, what stands."""
+        epoch = self._epoch
+        if epoch is None or task.attempt != epoch.attempt or self._cancelling or self._ending:
+            self._task_over(member)
+            self._tell(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
+            return False
+        member.begin(task, switches)
+        codes = self.codes.newer(member)
+        for operator, newer in codes.items():
+            member.versions[operator] = newer[-1].version
+        member.stop = self._wants_stop
+        member.done = not member.stop
+        if member.stop:
+            self._order += 1
+            member.order = self._order
+        rules, rulings = self.holds.standing(task.operators, task.epoch)
+        stop = member.order if member.stop else None
+        self._tell(
+            member.name, m.Orders(task=task.task, stop=stop, codes=codes, rules=rules, rulings=rulings)
+        )
+        return True
+
+    def _task_ended(self, member: Member, ended: m.TaskEnded) -> None:
+        if member.task is not None and member.task.task == ended.task:
+            self._task_over(member)
+
+    def _did(self, member: Member, said: m.Stopped | m.WentOn) -> None:
+        if (
+            member.task is not None
+            and said.order == member.order
+            and member.stop == isinstance(said, m.Stopped)
+        ):
+            member.done = True
+
+    def _given(self, member: Member, given: m.StateGiven | m.InFlightGiven) -> None:
+        self._asks.given(member.name, given)
+
+    def _switched(self, member: Member, said: m.Switched) -> None:
+        if member.task is None or self._epoch is None or self._cancelling:
+            return
+        if said.error:
+            self._take_back(said)
+            return
+        if said.version not in member.noted:
+            member.noted.add(said.version)
+            at = self._epoch
+            self._out.append(i.NoteSwitched(at.epoch, at.attempt, member.name, said.version, said.switches))
+        if self._change is not None and self._change.version == said.version:
+            self._change.waiting.discard(member.name)
+
+    def _take_back(self, said: m.Switched) -> None:
+        """A worker could not go over: the epoch is done again without that version."""
+        self._use(self.codes.before(said.version))
+        change, self._change = self._change, None
+        if change is not None and change.command:
+            self._refuse(
+                change.command,
+                f"A worker could not go over to the new code, and the old one is in force again: {said.error}",
+            )
+        self._cancel(f"version {said.version} could not be put into force")
+
+    def _held(self, member: Member, held: m.Held) -> None:
+        if member.task is None:
+            return
+        known = held.hold in self.holds.open
+        decision = self.holds.add(held, member.name)
+        if decision is not None:
+            self._tell(member.name, decision)
+        elif not known:
+            self._out.append(i.NoteHeld(held))
+
+    # --- the engine -------------------------------------------------------------------------------------------------
+
+    def _on_begun(self, event: e.EpochBegun) -> None:
+        if self._epoch is not None:
+            self._impossible(
+                f"Epoch {event.epoch} cannot begin while epoch {self._epoch.epoch} is under way."
+            )
+        if not self._gate or self._ended:
+            self._impossible(f"Epoch {event.epoch} cannot begin now: the run is {self.state}.")
+        self._epoch = event
+
+    def _on_epoch_over(self, event: e.EpochCommitted | e.EpochFailed) -> None:
+        if self._epoch is None or self._epoch.epoch != event.epoch:
+            now = "none" if self._epoch is None else f"epoch {self._epoch.epoch}"
+            self._impossible(f"Epoch {event.epoch} cannot be over: {now} is under way.")
+        self._leave_epoch("the epoch is over")
+
+    def _on_row_held(self, event: e.RowHeld) -> None:
+        if self._epoch is not None:
+            self._impossible("A row can be held only after its epoch was given up.")
+        if self.holds.add(event.held, None) is None:
+            self._out.append(i.NoteHeld(event.held))
+
+    def _on_ended(self, event: e.RunEnded) -> None:
+        stops, self._stopping = self._stopping, []
+        self._drop_pending("The run has ended.")
+        self._leave_epoch("the run has ended")
+        self.holds.forget_worker(None)
+        self._ended = "failed" if event.error else "ended"
+        for command in stops:
+            self._answer(command)
+        for member in self.workers:
+            if member.connected:
+                self._tell(member.name, m.Bye(why="the run has ended"))
+
+    def _on_restarted(self, event: e.DriverRestarted) -> None:
+        if self._epoch is not None or len(self._told):
+            self._impossible("A run can be taken up only before anything else happens in this process.")
+        if event.paused:
+            self._pause, self._paused = "aligned", True
+        self.codes.restore(event.codes)
+        self.holds.rules.extend(event.rules)
+        self.holds.rulings.update({r.place: r for r in event.rulings})
+        for held in event.held:
+            self.holds.add(held, None)

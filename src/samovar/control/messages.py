@@ -1,0 +1,327 @@
+"""What coordinator and workers say to each other, as msgspec structs.
+
+A message is data. Code, states and tuples travel as opaque bytes that this layer never unpickles; whoever asked for
+them knows what they are. Each direction has a decoder of its own, so a worker cannot send what only the coordinator
+may say. Unknown fields are skipped on reading, so that fields can be added; a change of meaning raises `PROTOCOL`,
+which both sides compare in the handshake, before anything is decoded (`channel.py`).
+
+An *order* is a number that grows with each pause and resume told to a worker: an answer that names an older order is
+late and says nothing about the present.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+__all__ = [
+    "FRAME_LIMIT",
+    "PROTOCOL",
+    "Abandon",
+    "Alive",
+    "Bye",
+    "Code",
+    "Decision",
+    "Figures",
+    "Frame",
+    "FromWorker",
+    "Held",
+    "Hello",
+    "InFlightGiven",
+    "InFlightWanted",
+    "Message",
+    "Modify",
+    "Orders",
+    "Pause",
+    "Place",
+    "Progress",
+    "Resume",
+    "Rule",
+    "Ruling",
+    "StateGiven",
+    "StateWanted",
+    "Stopped",
+    "Switch",
+    "Switched",
+    "TaskBegun",
+    "TaskEnded",
+    "ToWorker",
+    "Verdict",
+    "WentOn",
+]
+
+PROTOCOL = 1
+"""The version both sides must share."""
+FRAME_LIMIT = 64 << 20
+"""Bytes a message may have at most, unless told otherwise."""
+
+Verdict = Literal["retry", "edit", "skip", "skip-all"]
+"""What is done with a held tuple: again, again with another tuple, left out, left out with all like it."""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="m", omit_defaults=True):
+    """Base of all messages."""
+
+
+# --- parts of messages ----------------------------------------------------------------------------------------------
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """A tuple by its place: the `number`-th (from 0) that an operator takes on a port, in one bucket of one epoch.
+
+    The order within a bucket is canonical, so a redone epoch has the same tuple at the same place.
+    """
+
+    operator: str
+    epoch: int
+    bucket: int = 0
+    port: int = 0
+    number: int = 0
+
+
+class Code(msgspec.Struct, frozen=True, array_like=True):
+    """Other logic for an operator. `transfer` turns the old state into the new one; both are opaque here."""
+
+    version: int
+    body: bytes
+    transfer: bytes = b""
+
+
+class Figures(msgspec.Struct, frozen=True, array_like=True):
+    """One operator in one task: tuples in and out, seconds of work, tuples waiting, entries and bytes of its state."""
+
+    taken: int = 0
+    given: int = 0
+    busy: float = 0.0
+    queue: int = 0
+    entries: int = 0
+    size: int = 0
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """A frame of a traceback, with its locals as text."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+    variables: dict[str, str] = {}
+
+
+class Switch(msgspec.Struct, frozen=True, array_like=True):
+    """The first tuple an operator processes with the code of a version."""
+
+    version: int
+    place: Place
+
+
+class Rule(Message, tag="rule", frozen=True, kw_only=True):
+    """Leave out every tuple an operator raises on in this way; `like` is the worker's own mark for the way."""
+
+    operator: str
+    like: str
+
+
+class Ruling(msgspec.Struct, frozen=True, array_like=True):
+    """A decision about one tuple that stands when its epoch is done again."""
+
+    place: Place
+    verdict: Verdict
+    row: bytes = b""
+
+
+# --- from a worker --------------------------------------------------------------------------------------------------
+
+
+class TaskBegun(Message, tag="task-begun", frozen=True, kw_only=True):
+    """A worker is about to process a partition. It waits for `Orders` before the first tuple."""
+
+    task: str
+    run: str
+    epoch: int
+    attempt: str
+    operators: tuple[str, ...]
+    partition: int = 0
+    versions: dict[str, int] = {}
+    """Versions of the code the task came with; an operator not named has the run's first."""
+
+
+class TaskEnded(Message, tag="task-ended", frozen=True, kw_only=True):
+    """A worker is done with a partition, in whatever way."""
+
+    task: str
+
+
+class Held(Message, tag="held", frozen=True, kw_only=True):
+    """An operator raised; the worker waits for a decision."""
+
+    hold: str
+    place: Place
+    error: str
+    like: str
+    """What it has in common with others like it: the kind of error and where it was raised."""
+    row: bytes = b""
+    shown: str = ""
+    """The tuple as text."""
+    frames: tuple[Frame, ...] = ()
+    state: str = ""
+    """The operator's state as text, cut short."""
+
+
+class Hello(Message, tag="hello", frozen=True, kw_only=True):
+    """A worker presents itself: first of all, and again after each time it had to connect anew."""
+
+    worker: str
+    pid: int
+    host: str = ""
+    samovar: str = ""
+    task: TaskBegun | None = None
+    stopped: int | None = None
+    """The order by which it is stopped now."""
+    held: Held | None = None
+    switches: tuple[Switch, ...] = ()
+    """Where it has gone over to other code in this task."""
+
+
+class Progress(Message, tag="progress", frozen=True, kw_only=True):
+    """Figures of a task, at least twice a second while one runs."""
+
+    task: str
+    at: float
+    operators: dict[str, Figures]
+
+
+class Stopped(Message, tag="stopped", frozen=True, kw_only=True):
+    """A worker processes nothing more until it is told to go on. `place`: the tuple it stands at."""
+
+    order: int
+    place: Place | None = None
+
+
+class WentOn(Message, tag="went-on", frozen=True, kw_only=True):
+    """A worker goes on."""
+
+    order: int
+
+
+class StateGiven(Message, tag="state", frozen=True, kw_only=True):
+    """An operator's state in one worker, taken between two tuples (or at a mini-step of the tuple at `place`)."""
+
+    request: str
+    operator: str
+    bucket: int = 0
+    place: Place | None = None
+    body: bytes = b""
+    error: str = ""
+
+
+class InFlightGiven(Message, tag="in-flight", frozen=True, kw_only=True):
+    """Tuples a worker has taken in for an operator and not processed. `more`: how many are not among those given."""
+
+    request: str
+    operator: str
+    rows: tuple[bytes, ...] = ()
+    more: int = 0
+    error: str = ""
+
+
+class Switched(Message, tag="switched", frozen=True, kw_only=True):
+    """A worker has gone over to other code; with an `error`, it could not and kept what it had."""
+
+    version: int
+    switches: tuple[Switch, ...] = ()
+    error: str = ""
+
+
+class Alive(Message, tag="alive", frozen=True, kw_only=True):
+    """Nothing to say but that one is there. Both sides say it."""
+
+
+class Bye(Message, tag="bye", frozen=True, kw_only=True):
+    """The connection ends on purpose: do not connect again."""
+
+    why: str = ""
+
+
+# --- from the coordinator -------------------------------------------------------------------------------------------
+
+
+class Orders(Message, tag="orders", frozen=True, kw_only=True):
+    """Everything that stands, for a worker that begins a task or is back: where it must obey before its next tuple."""
+
+    task: str
+    stop: int | None = None
+    """The order by which everything is stopped; None: go."""
+    codes: dict[str, tuple[Code, ...]] = {}
+    """Code newer than what the task came with, version by version: each has its own transfer of state."""
+    rules: tuple[Rule, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+
+
+class Pause(Message, tag="pause", frozen=True, kw_only=True):
+    """Stop at the next tuple or mini-step."""
+
+    order: int
+
+
+class Resume(Message, tag="resume", frozen=True, kw_only=True):
+    """Go on."""
+
+    order: int
+
+
+class StateWanted(Message, tag="state-wanted", frozen=True, kw_only=True):
+    """Give an operator's state, between two tuples."""
+
+    request: str
+    operator: str
+
+
+class InFlightWanted(Message, tag="in-flight-wanted", frozen=True, kw_only=True):
+    """Give the tuples that wait at an operator, the first `limit` of them."""
+
+    request: str
+    operator: str
+    limit: int = 100
+
+
+class Modify(Message, tag="modify", frozen=True, kw_only=True):
+    """Go over to other code, all operators named between the same two tuples."""
+
+    version: int
+    codes: dict[str, Code]
+
+
+class Decision(Message, tag="decision", frozen=True, kw_only=True):
+    """What to do with a held tuple, as soon as the worker may go on. `row` takes the tuple's place ("edit")."""
+
+    hold: str
+    verdict: Verdict
+    row: bytes = b""
+
+
+class Abandon(Message, tag="abandon", frozen=True, kw_only=True):
+    """End the task at the next tuple or mini-step: its epoch does not count."""
+
+    task: str
+    why: str = ""
+
+
+FromWorker = (
+    Hello
+    | TaskBegun
+    | TaskEnded
+    | Progress
+    | Stopped
+    | WentOn
+    | StateGiven
+    | InFlightGiven
+    | Switched
+    | Held
+    | Alive
+    | Bye
+)
+ToWorker = (
+    Orders | Pause | Resume | StateWanted | InFlightWanted | Modify | Decision | Rule | Abandon | Alive | Bye
+)

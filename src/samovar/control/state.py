@@ -1,0 +1,231 @@
+"""What is wanted of a run and what is: the data of `machine.py`, and how the one is made to follow the other.
+
+`_settle` compares what is wanted with what was told and done, and gives the instructions that make up the difference.
+It is called after each event; each wish stands for itself, so any number of them can stand at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NoReturn
+
+from samovar.control import events as e
+from samovar.control import instructions as i
+from samovar.control import messages as m
+from samovar.control.asking import Asks
+from samovar.control.changing import Change, Codes
+from samovar.control.holding import Holds
+from samovar.control.roster import Member, Roster
+from samovar.errors import CommandRefused
+
+__all__ = ["RunState"]
+
+STORY = 8
+"""So many events make up a story."""
+
+
+class RunState:
+    """The state of one run, without the events that change it."""
+
+    def __init__(self) -> None:
+        self.workers = Roster()
+        self.holds = Holds()
+        self.codes = Codes()
+        self._asks = Asks()
+        self._epoch: e.EpochBegun | None = None
+        self._cancelling = False
+        self._letting = False
+        self._pause: e.PauseMode | None = None
+        self._paused = False
+        self._pausing: list[str] = []
+        self._resuming: list[str] = []
+        self._change: Change | None = None
+        self._stopping: list[str] = []
+        self._ending = False
+        self._ended = ""
+        self._gate = True
+        self._order = 0
+        self._told: deque[str] = deque(maxlen=STORY)
+        self._out: list[i.Instruction] = []
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """running, pausing, paused, resuming, holding, modifying, stopping, ended or failed: what matters most now."""
+        if self._ended or self._ending:
+            return self._ended or "stopping"
+        if self._pause and self._paused:
+            return "paused"
+        if self._change is not None and self._change.barrier:
+            return "modifying"
+        if self.holds.open:
+            return "holding"
+        if self._pause:
+            return "pausing"
+        if self._resuming:
+            return "resuming"
+        return "modifying" if self._change is not None else "running"
+
+    @property
+    def mode(self) -> e.PauseMode | None:
+        """The kind of pause that stands or is asked for."""
+        return self._pause
+
+    @property
+    def epoch(self) -> e.EpochBegun | None:
+        """The attempt that is under way."""
+        return self._epoch
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """The last events in words."""
+        return tuple(self._told)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Commands that have not been answered."""
+        change = [self._change.command] if self._change is not None and self._change.command else []
+        return (*self._pausing, *self._resuming, *self._asks.commands, *change, *self._stopping)
+
+    # --- what comes out ---------------------------------------------------------------------------------------------
+
+    def _refuse(self, command: str, message: str, hint: str | None = None) -> None:
+        error = CommandRefused(message, state=self.state, story=self._told, hint=hint)
+        self._out.append(i.Refuse(command, error))
+
+    def _answer(self, command: str, note: str = "") -> None:
+        self._out.append(i.Answer(command, self.state, note))
+
+    def _impossible(self, message: str) -> NoReturn:
+        raise CommandRefused(message, state=self.state, story=self._told)
+
+    def _tell(self, worker: str, message: m.ToWorker) -> None:
+        self._out.append(i.Tell(worker, message))
+
+    def _drop_pending(self, why: str) -> None:
+        for command in self.pending:
+            if command not in self._stopping:
+                self._refuse(command, why)
+        self._pausing, self._resuming, self._change = [], [], None
+        self._asks = Asks()
+        self._pause, self._paused, self._letting = None, False, False
+
+    # --- ends of tasks and epochs -----------------------------------------------------------------------------------
+
+    def _task_over(self, member: Member) -> None:
+        member.end()
+        self.holds.forget_worker(member.name)
+        self._asks.without(member.name)
+        if self._change is not None:
+            self._change.waiting.discard(member.name)
+
+    def _leave_epoch(self, why: str) -> None:
+        self._epoch, self._cancelling, self._letting = None, False, False
+        for member in self.workers.busy:
+            if member.connected and member.task is not None:
+                self._tell(member.name, m.Abandon(task=member.task.task, why=why))
+            self._task_over(member)
+        self.holds.forget_attempt()
+
+    def _cancel(self, why: str) -> None:
+        """Give up the epoch that is under way; its tasks end at their next tuple."""
+        if self._epoch is None or self._cancelling:
+            return
+        self._cancelling = True
+        for member in self.workers.busy:
+            if member.connected and member.task is not None:
+                self._tell(member.name, m.Abandon(task=member.task.task, why=why))
+            self._task_over(member)
+        self._out.append(i.CancelEpoch(self._epoch.epoch, why))
+
+    # --- what is wanted against what is -----------------------------------------------------------------------------
+
+    @property
+    def _wants_stop(self) -> bool:
+        barrier = self._change is not None and self._change.barrier
+        return self._pause == "direct" or bool(self.holds.open) or barrier
+
+    def _settle(self) -> None:
+        if self._ended or self._ending:
+            self._set_gate(False)
+            return
+        while self._settle_change():
+            pass
+        self._settle_workers()
+        self._settle_pause()
+        if self._resuming and (self._wants_stop or self.workers.all_going):
+            for command in self._take("_resuming"):
+                self._answer(command)
+        self._out += self._asks.settled(self.state)
+        self._set_gate(self._pause is None and not self.holds.open)
+
+    def _set_gate(self, is_open: bool) -> None:
+        if is_open != self._gate:
+            self._gate = is_open
+            self._out.append(i.Gate(is_open))
+
+    def _take(self, name: str) -> list[str]:
+        """The commands of a list, which is empty afterwards: the state an answer names is the one without them."""
+        commands: list[str] = getattr(self, name)
+        setattr(self, name, [])
+        return commands
+
+    def _settle_workers(self) -> None:
+        stop = self._wants_stop
+        for member in self.workers.busy:
+            if member.connected and member.stop != stop:
+                self._order += 1
+                member.order, member.stop, member.done = self._order, stop, False
+                self._tell(member.name, m.Pause(order=self._order) if stop else m.Resume(order=self._order))
+
+    def _settle_pause(self) -> None:
+        if self._pause is None:
+            return
+        if (
+            self._pause == "direct"
+            and self._epoch is not None
+            and not self.workers.busy
+            and not self._letting
+        ):
+            self._cancel("paused while Spark worked by itself")
+        if not self._paused:
+            in_flight = self._pause == "direct" and bool(self.workers.busy) and self.workers.all_stopped
+            self._paused = in_flight or self._epoch is None
+        if self._paused:
+            for command in self._take("_pausing"):
+                self._answer(command)
+
+    def _settle_change(self) -> bool:
+        """Bring a modification a step further; False when it has to wait, or there is none."""
+        change = self._change
+        if change is None:
+            return False
+        if change.phase == "asked":
+            if change.at_epoch_end:
+                if self._epoch is not None:
+                    if self._pause == "direct" or self.holds.open:
+                        self._cancel("other logic from the epoch's start on")
+                    return False
+            elif change.barrier and not self.workers.all_stopped:
+                self._settle_workers()
+                return False
+            change.phase = "spreading"
+            self._use(self.codes.with_change(change))
+            for member in self.workers.busy:
+                if codes := change.for_member(member):
+                    change.waiting.add(member.name)
+                    if member.connected:
+                        member.versions.update(dict.fromkeys(codes, change.version))
+                        self._tell(member.name, m.Modify(version=change.version, codes=codes))
+            return True
+        if change.waiting:
+            return False
+        self._change = None
+        if change.command:
+            self._answer(change.command)
+        return False
+
+    def _use(self, codes: Codes) -> None:
+        self.codes = codes
+        self._out.append(i.UseCode(codes.version, codes.all, codes.native))
