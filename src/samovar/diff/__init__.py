@@ -12,6 +12,9 @@ Importing this package imports no pyspark.
 
 from __future__ import annotations
 
+from samovar.diff.asserting import assert_equivalent
+from samovar.diff.check import Checked, check
+from samovar.diff.compare import compare
 from samovar.diff.dependence import Dependence, independent, keyed, ordered, punctuated, synchronised
 from samovar.diff.equality import Equality, accepts, equality
 from samovar.diff.matcher import Matcher
@@ -21,10 +24,19 @@ from samovar.diff.problems import (
     DiffError,
     EqualityProblem,
     EventProblem,
+    ProgramProblem,
+    SchemasDiffer,
+    SideProblem,
 )
+from samovar.diff.programs import on_frames, plain
+from samovar.diff.rows import Rows, rows
+from samovar.diff.shake import Shaken, shake
+from samovar.diff.streams import match
+from samovar.diff.tables import TableVerdict
 from samovar.diff.verdict import Verdict
 
 __all__ = [
+    "Checked",
     "CheckpointProblem",
     "Dependence",
     "DependenceProblem",
@@ -33,12 +45,26 @@ __all__ = [
     "EqualityProblem",
     "EventProblem",
     "Matcher",
+    "ProgramProblem",
+    "Rows",
+    "SchemasDiffer",
+    "Shaken",
+    "SideProblem",
+    "TableVerdict",
     "Verdict",
     "accepts",
+    "assert_equivalent",
+    "check",
+    "compare",
     "equality",
     "independent",
     "keyed",
+    "match",
+    "on_frames",
     "ordered",
+    "plain",
     "punctuated",
+    "rows",
+    "shake",
     "synchronised",
 ]

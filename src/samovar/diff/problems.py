@@ -5,7 +5,10 @@ SamovarError
     ├── DependenceProblem     not symmetric, not compatible with the equality, or it raised
     ├── EqualityProblem       not an equality, or it raised
     ├── EventProblem          an event or a batch that does not fit the comparison
-    └── CheckpointProblem     a saved matcher that cannot be taken up again
+    ├── CheckpointProblem     a saved matcher that cannot be taken up again
+    ├── SchemasDiffer         two tables whose columns cannot be compared
+    ├── SideProblem           a side that is no table, is not there, or changes while it is compared
+    └── ProgramProblem        a program, its inputs or its settings cannot be run as asked
 """
 
 from __future__ import annotations
@@ -15,7 +18,17 @@ from typing import Any
 
 from samovar.errors import SamovarError
 
-__all__ = ["CheckpointProblem", "DependenceProblem", "DiffError", "EqualityProblem", "EventProblem", "shown"]
+__all__ = [
+    "CheckpointProblem",
+    "DependenceProblem",
+    "DiffError",
+    "EqualityProblem",
+    "EventProblem",
+    "ProgramProblem",
+    "SchemasDiffer",
+    "SideProblem",
+    "shown",
+]
 
 
 def shown(value: Any, limit: int = 300) -> str:
@@ -47,3 +60,15 @@ class EventProblem(DiffError):
 
 class CheckpointProblem(DiffError):
     """A saved matcher is not there, too new, damaged, or needs functions that were not handed in."""
+
+
+class SchemasDiffer(DiffError):
+    """The columns of two tables differ in names or types; the message shows both side by side."""
+
+
+class SideProblem(DiffError):
+    """A side of a comparison is no table, is not there, or gives other rows each time it is computed."""
+
+
+class ProgramProblem(DiffError):
+    """A program, its inputs or its settings cannot be run as asked."""

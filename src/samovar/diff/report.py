@@ -10,11 +10,12 @@ from typing import Any
 
 from samovar.diff.events import OTHER, Side, canonical
 
-__all__ = ["explain"]
+__all__ = ["Placed", "explain", "explain_tables", "most_alike"]
 
 _SEARCHED = 200
 _WIDEST = 40
-Placed = tuple[int, Any]
+Placed = tuple[int | None, Any]
+"""An event with its position; a row of a table without an order has none."""
 
 
 def explain(
@@ -59,6 +60,54 @@ def explain(
     return "\n".join(lines)
 
 
+def explain_tables(
+    *,
+    equivalent: bool,
+    depends: str,
+    totals: Mapping[Side, int],
+    counts: Mapping[Side, int],
+    rest: Mapping[Side, Sequence[Any]],
+    pairs: Sequence[tuple[Placed | None, Placed | None]],
+    lines: int,
+    limit: int,
+) -> str:
+    """A verdict on two tables."""
+    sizes = f" {totals['left']:,} and {totals['right']:,} rows." if totals else ""
+    if equivalent:
+        return f"The tables are equivalent ({depends}).{sizes}"
+    if pairs:
+        first = min(p[0] for p in pairs[0] if p is not None and p[0] is not None)
+        said = [f"The tables differ from row {first:,} on ({depends}).{sizes}"]
+        if lines > 1:
+            said = [f"The tables differ in {lines:,} places, first at row {first:,} ({depends}).{sizes}"]
+        shown = list(pairs[:limit])
+        said += ["", *_table(shown)]
+        if lines > len(shown):
+            said.append(f"... and {lines - len(shown):,} more")
+        if any(a is not None and b is not None and _alike(a[1], b[1]) == 1.0 for a, b in shown):
+            said += [
+                "",
+                "Rows without a marked cell are equal, but came before or after another row they depend on.",
+            ]
+        return "\n".join(said)
+    total = counts["left"] + counts["right"]
+    words = f"{counts['left']:,} only left, {counts['right']:,} only right"
+    said = [f"The tables differ ({depends}).{sizes}", f"Rows without a partner: {words}."]
+    placed = {s: [(None, e) for e in rest[s]] for s in ("left", "right")}
+    chosen = _paired(placed["left"], placed["right"], limit)
+    said += ["", *_table(chosen)]
+    hidden = total - sum((a is not None) + (b is not None) for a, b in chosen)
+    if hidden > 0:
+        said.append(f"... and {hidden:,} more")
+    return "\n".join(said)
+
+
+def most_alike(event: Any, others: Sequence[Any]) -> Any:
+    """The event that shares most cells with another, and at least half of them; None if there is none."""
+    best = max(others[:_SEARCHED], key=lambda other: _alike(event, other), default=None)
+    return best if best is not None and _alike(event, best) >= 0.5 else None
+
+
 def _counts(left: Sequence[Placed], right: Sequence[Placed]) -> str:
     return f"{len(left)} left, {len(right)} right"
 
@@ -101,13 +150,14 @@ def _table(pairs: Sequence[tuple[Placed | None, Placed | None]]) -> list[str]:
         for placed in pair:
             if placed is not None:
                 columns.update(dict.fromkeys(_cells(placed[1])))
-    rows = [["", "position", *columns]]
+    numbered = any(p is not None and p[0] is not None for pair in pairs for p in pair)
+    rows = [["", *(["position"] if numbered else []), *columns]]
     for pair in pairs:
         for name, placed, partner in (("left", pair[0], pair[1]), ("right", pair[1], pair[0])):
             if placed is None:
                 continue
             cells = _cells(placed[1])
-            row = [name if partner is not None else f"only {name}", str(placed[0])]
+            row = [name if partner is not None else f"only {name}", *([str(placed[0])] if numbered else [])]
             for column in columns:
                 text = _text(cells[column]) if column in cells else "-"
                 differs = partner is not None and not _same(cells, _cells(partner[1]), column)

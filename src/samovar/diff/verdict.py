@@ -49,6 +49,13 @@ class Verdict:
     against_position: int | None = None
     depends: str = ""
     rest: Mapping[Side, Rest] = field(default_factory=dict, repr=False)
+    undecided_after: float | None = None
+    """Seconds after which nobody waited any longer; neither difference nor end was seen. None: decided."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the comparison was given up before it came to an end."""
+        return self.undecided_after is not None
 
     def unmatched(self, side: Side) -> list[Any]:
         """The events of a side without a partner when the verdict was reached, the one that decided it among them."""
@@ -56,6 +63,12 @@ class Verdict:
 
     def explain(self, *, rows: int = 10) -> str:
         """The verdict for a person: where, which events, differing cells marked; at most so many rows of the rest."""
+        if self.undecided_after is not None:
+            counts = ", ".join(f"{len(r.positions)} {side}" for side, r in self.rest.items())
+            return (
+                f"Undecided after {self.undecided_after:g} s: no difference so far ({self.depends}).\n"
+                f"Without a partner yet: {counts}."
+            )
         return explain(
             equivalent=self.equivalent,
             depends=self.depends,

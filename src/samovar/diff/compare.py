@@ -1,0 +1,210 @@
+"""`compare`: are two tables the same, up to the order that matters? Computed by Spark, where the rows are.
+
+Guarantee: no table is collected; to the driver come sums of hashes, and the first rows that differ. The verdict is that
+of a `Matcher` fed with both tables, up to a chance of about 2^-80 that different rows have the same hashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from samovar.diff.checks import check_columns
+from samovar.diff.dependence import Dependence, Key, as_dependence, independent
+from samovar.diff.equality import Equality, as_equality
+from samovar.diff.events import SIDES, Side
+from samovar.diff.tables import Tables, TableVerdict
+from samovar.diff.verdict import Rest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from samovar.diff.batch import Buckets, Leftovers
+    from samovar.diff.schemas import Strictness
+
+__all__ = ["compare"]
+
+
+def compare(
+    left: Any,
+    right: Any,
+    *,
+    depends: Any = independent,
+    equal: Any = None,
+    schema: Strictness = "types",
+    sink: str | None = None,
+    rows: int = 200,
+    cache: bool = False,
+    spark: SparkSession | None = None,
+) -> TableVerdict:
+    """Compare two tables: DataFrames, pyarrow tables, paths of files or recordings, catalog tables, runs.
+
+    `depends` and `equal` are those of `Matcher`. The order of a table is that of its partitions and of the rows within
+    each. `schema` says what has to agree beforehand: `types` (names and types), `kinds` (integers of any width are
+    one), or `exact` (order and nullability, too). `sink` chooses the result of a run that has several. At most `rows`
+    rows a side are brought here to be shown. `cache` keeps both tables while they are compared: for tables that are not
+    deterministic, or dear to compute.
+    """
+    from samovar.diff.schemas import agreed_columns
+    from samovar.diff.sides import as_side, session_of
+
+    depending, equality = as_dependence(depends), as_equality(equal)
+    check_columns(depending, equality)
+    equality = equality.exact_in(depending.columns)
+    session = session_of(left, right, spark=spark)
+    given = {
+        "left": as_side(left, "left", session, sink=sink),
+        "right": as_side(right, "right", session, sink=sink),
+    }
+    frames: dict[Side, DataFrame] = {s: given[s].df for s in SIDES}
+    columns = equality.columns if equality.columns is not None else None
+    agreed = agreed_columns(
+        frames["left"].schema,
+        frames["right"].schema,
+        columns=columns,
+        needed=depending.columns,
+        strictness=schema,
+    )
+    tables = Tables(depending.describe(), {s: given[s] for s in SIDES})
+    if cache:
+        frames = {s: df.persist() for s, df in frames.items()}
+    try:
+        return _way(depending, equality)(frames, agreed, depending, equality, tables, rows)
+    finally:
+        if cache:
+            for df in frames.values():
+                df.unpersist()
+
+
+_Way = Callable[["dict[Side, DataFrame]", "StructType", Dependence, Equality, Tables, int], TableVerdict]
+
+
+def _way(depends: Dependence, equal: Equality) -> _Way:
+    from samovar.diff.augment import can_augment
+
+    if not equal.in_columns or not can_augment(depends):
+        return _by_matcher
+    if equal.tolerance is None:
+        return _by_hashes
+    if not depends.clauses or any(isinstance(c, Key) for c in depends.clauses):
+        return _by_groups
+    return _by_matcher
+
+
+def _by_hashes(
+    frames: dict[Side, DataFrame],
+    schema: StructType,
+    depends: Dependence,
+    equal: Equality,
+    tables: Tables,
+    limit: int,
+) -> TableVerdict:
+    """Structured dependences, cells compared exactly."""
+    from samovar.diff.batch import find_leftovers, fingerprints, prepare, unstable
+
+    prepared = prepare(frames, depends, schema)
+    buckets = fingerprints(prepared.rows)
+    if not buckets.differ:
+        return tables.same(buckets.rows)
+    found = find_leftovers(prepared, buckets, limit)
+    if not any(found.counts.values()):
+        raise unstable()
+    if depends.clauses:
+        return _at_places(frames, schema, tables, buckets, found)
+    return _with_hashes(frames, schema, tables, buckets, found, limit)
+
+
+def _with_hashes(
+    frames: dict[Side, DataFrame],
+    schema: StructType,
+    tables: Tables,
+    buckets: Buckets,
+    found: Leftovers,
+    limit: int,
+) -> TableVerdict:
+    from samovar.diff.batch import rows_with_hashes, unstable
+
+    rest: dict[Side, Rest] = {}
+    for side, sign in (("left", 1), ("right", -1)):
+        wanted = {h: n * sign for h, n in found.hashes.items() if n * sign > 0}
+        rows = rows_with_hashes(frames["left" if sign > 0 else "right"], schema, list(wanted))
+        if len(rows) < len(wanted):
+            raise unstable()
+        events = [row for h, row in rows for _ in range(min(wanted[h], limit))][:limit]
+        rest["left" if side == "left" else "right"] = Rest([], events)
+    return tables.different(buckets.rows, found.counts, rest)
+
+
+def _at_places(
+    frames: dict[Side, DataFrame], schema: StructType, tables: Tables, buckets: Buckets, found: Leftovers
+) -> TableVerdict:
+    from samovar.diff.augment import offsets_of, position
+    from samovar.diff.batch import rows_at_places, unstable
+
+    placed: dict[Side, dict[int, tuple[int, Any]]] = {}
+    for side in SIDES:
+        places = [p for line in found.places if (p := line[side]) is not None]
+        rows = rows_at_places(frames[side], schema, places)
+        if len(rows) < len(places):
+            raise unstable()
+        offsets = offsets_of(frames[side]) if places else []
+        placed[side] = {p: (position(p, offsets), row) for p, row in rows.items()}
+    pairs = [tuple(None if (p := line[s]) is None else placed[s][p] for s in SIDES) for line in found.places]
+    pairs.sort(key=lambda pair: min(p[0] for p in pair if p is not None))
+    return tables.parting(buckets.rows, found.counts, [(a, b) for a, b in pairs], found.lines)
+
+
+def _by_groups(
+    frames: dict[Side, DataFrame],
+    schema: StructType,
+    depends: Dependence,
+    equal: Equality,
+    tables: Tables,
+    limit: int,
+) -> TableVerdict:
+    """Structured dependences, floats compared with a tolerance."""
+    from samovar.diff.batch import fingerprints, unstable
+    from samovar.diff.partitioned import match_on_executors
+    from samovar.diff.tolerant import failing_groups, groups_in_order, prepare_tolerant, rows_of_groups
+
+    prepared = prepare_tolerant(frames, depends, schema, equal)
+    buckets = fingerprints(prepared.rows)
+    if not buckets.differ:
+        return tables.same(buckets.rows)
+    failing = failing_groups(prepared, buckets, equal)
+    if depends.clauses:
+        found = groups_in_order(failing, limit)
+        if not any(found.counts.values()):
+            return tables.same(buckets.rows)
+        return _at_places(frames, schema, tables, buckets, found)
+    failing = failing.persist()
+    try:
+        if failing.isEmpty():
+            return tables.same(buckets.rows)
+        chosen = {s: rows_of_groups(df, prepared, failing) for s, df in frames.items()}
+        exact = [f.name for f in prepared.exact]
+        verdict, counts = match_on_executors(chosen, schema, depends, equal, limit=limit, by=exact)
+    finally:
+        failing.unpersist()
+    if verdict.equivalent:
+        if len(prepared.near) == 1:
+            raise unstable()
+        return tables.same(buckets.rows)
+    rest: dict[Side, Rest] = {s: Rest([], verdict.rest[s].events) for s in SIDES}
+    return tables.different(buckets.rows, counts, rest)
+
+
+def _by_matcher(
+    frames: dict[Side, DataFrame],
+    schema: StructType,
+    depends: Dependence,
+    equal: Equality,
+    tables: Tables,
+    limit: int,
+) -> TableVerdict:
+    """All else: functions, punctuations, synchronisation with a tolerance."""
+    from samovar.diff.partitioned import match_on_executors
+
+    verdict, counts = match_on_executors(frames, schema, depends, equal, limit=limit)
+    return tables.matched(verdict, counts)

@@ -1,0 +1,210 @@
+"""`shake`: does a program give the same however Spark runs it?
+
+One program, many ways to run it: partitions of the input and their order, shuffle partitions, adaptive execution,
+sizes of Arrow batches, tasks that are done again, and for streams the cuts into micro-batches. Outputs have to be
+equivalent under a dependence. Where they are not, the two settings that differ least are named.
+
+Outputs are taken to the driver: this is for inputs of the size of a test.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from samovar.diff.cutting import Mode, as_streams, taken_from_stream
+from samovar.diff.dependence import Dependence, as_dependence, independent
+from samovar.diff.equality import as_equality
+from samovar.diff.problems import ProgramProblem
+from samovar.diff.programs import Outcome, Plain, named_inputs, outcome_of, same_outcome
+from samovar.diff.rows import Rows, is_strategy
+from samovar.diff.shaking import Setting, applied, can_retry, dealt, plan, retried
+from samovar.diff.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Shaken", "shake"]
+
+
+@dataclass(frozen=True)
+class Shaken:
+    """What shaking found. `pair` are the two settings whose outputs differ, as near to each other as was found."""
+
+    passed: bool
+    executions: int
+    tried: tuple[Setting, ...]
+    pair: tuple[Setting, Setting] | None = None
+    verdict: Verdict | None = None
+    problem: str = ""
+    left_out: tuple[str, ...] = ()
+    outcomes: tuple[Outcome, Outcome] | None = field(default=None, repr=False)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        return self.explain()
+
+    def explain(self) -> str:
+        """The finding for a person: the two settings, and how the outputs differ."""
+        note = [f"Not tried: {text}." for text in self.left_out]
+        if self.passed or self.pair is None:
+            return "\n".join([f"The program gave the same in {self.executions} executions.", *note])
+        calm, other = self.pair
+        lines = [
+            f"The program gives different results, found in {self.executions} executions:",
+            f"  left:  {calm.describe(other)}",
+            f"  right: {other.describe(calm)}",
+            "",
+            self.problem,
+        ]
+        if other.changed(calm) == ["again"]:
+            lines.insert(3, "  Nothing was changed between the two: the program is not deterministic.")
+        return "\n".join([*lines, *note])
+
+
+def shake(
+    program: Any,
+    inputs: Any,
+    *,
+    depends: Any = independent,
+    equal: Any = None,
+    arrives: Any = independent,
+    stream: Mode | None = None,
+    runs: int = 20,
+    seed: int = 0,
+    sink: str | None = None,
+    spark: SparkSession | None = None,
+) -> Shaken:
+    """Run a program on the same inputs in at most `runs` ways, and compare what it gives.
+
+    `depends` and `equal` say when two outputs are equivalent. `arrives` says which rows of the input keep their
+    order, and stay in one partition: none by default; `keyed("taxi")` for an input that is partitioned by taxi and in
+    order there. `stream` is the output mode of a streaming program (`append`, `update` or `complete`): it gets
+    streaming DataFrames, and the cuts into micro-batches are changed, too. With `accepts(...)`, the output of the
+    calmest setting is the reference.
+    """
+    from samovar.diff.sides import as_side, session_of
+
+    as_dependence(depends), as_equality(equal)
+    arriving = as_dependence(arrives)
+    if runs < 2:
+        raise ProgramProblem(f"Expected at least two runs to compare, got {runs}.")
+    if isinstance(program, Plain):
+        raise ProgramProblem(
+            "Expected a program that Spark runs, got one in plain Python.", hint="Use check(...) for that."
+        )
+    given = named_inputs(inputs)
+    if not given:
+        raise ProgramProblem("Expected inputs to run the program on, got none.")
+    session = session_of(*given.values(), spark=spark)
+    tables: dict[str, pa.Table] = {}
+    for name, value in given.items():
+        if is_strategy(value):
+            raise ProgramProblem(
+                f"Expected a table as input '{name}', got a strategy.",
+                hint="Use check(program, program, ...) for generated inputs, or shake one of its examples.",
+            )
+        tables[name] = (
+            value.table() if isinstance(value, Rows) else as_side(value, "left", session).df.toArrow()
+        )
+    if stream not in (None, "append", "update", "complete"):
+        raise ProgramProblem(f"Expected stream='append', 'update' or 'complete', got {stream!r}.")
+    shaker = _Shaker(program, tables, depends, equal, arriving, sink, session, stream)
+    return shaker.search(runs, seed)
+
+
+@dataclass
+class _Shaker:
+    program: Any
+    tables: Mapping[str, pa.Table]
+    depends: Any
+    equal: Any
+    arrives: Dependence
+    sink: str | None
+    spark: Any
+    stream: Mode | None = None
+    executions: int = 0
+
+    def search(self, runs: int, seed: int) -> Shaken:
+        """Try settings until one differs from the calmest; then bring the two as near to each other as runs allow."""
+        retries = can_retry(self.spark)
+        left_out = (
+            ()
+            if retries or self.stream
+            else ("tasks done again, since this Spark does not do so (local[2,4] would)",)
+        )
+        settings = plan(runs, seed, retries=retries, stream=self.stream is not None)
+        calm = settings[0]
+        reference = self.run(calm)
+        for number, setting in enumerate(settings[1:], start=2):
+            outcome = self.run(setting)
+            same, verdict, problem = self.compared(outcome, reference)
+            if same:
+                continue
+            nearest, found = self.reduced(calm, setting, reference, runs, (outcome, verdict, problem))
+            tried = tuple(settings[:number])
+            return Shaken(
+                False,
+                self.executions,
+                tried,
+                (nearest, calm),
+                found[1],
+                found[2],
+                (),
+                (found[0], reference),
+            )
+        return Shaken(True, self.executions, tuple(settings), left_out=left_out)
+
+    def reduced(
+        self, calm: Setting, setting: Setting, reference: Outcome, runs: int, found: tuple[Any, Any, str]
+    ) -> tuple[Setting, tuple[Any, Any, str]]:
+        """Put one setting after the other back to calm, as long as the outputs still differ."""
+        for name in setting.changed(calm):
+            if self.executions >= runs or len(setting.changed(calm)) == 1:
+                break
+            calmer = replace(setting, **{name: getattr(calm, name)})
+            outcome = self.run(calmer)
+            same, verdict, problem = self.compared(outcome, reference)
+            if not same:
+                setting, found = calmer, (outcome, verdict, problem)
+        return setting, found
+
+    def run(self, setting: Setting) -> Outcome:
+        """One execution."""
+        self.executions += 1
+        with applied(setting, self.spark), tempfile.TemporaryDirectory() as folder:
+            frames = self.frames
+            take: Callable[[DataFrame], pa.Table] | None = _taken_twice if setting.retry else None
+            if self.stream is not None:
+                frames, take = self.streams, taken_from_stream(self.stream, Path(folder))
+            return outcome_of(
+                self.program,
+                dict(self.tables),
+                self.spark,
+                sink=self.sink,
+                frames=lambda given: frames(given, setting, Path(folder)),
+                take=take,
+            )
+
+    def streams(self, given: Mapping[str, pa.Table], setting: Setting, folder: Path) -> dict[str, DataFrame]:
+        """The inputs, cut into micro-batches."""
+        return as_streams(given, setting, self.arrives, self.spark, folder)
+
+    def frames(self, given: Mapping[str, pa.Table], setting: Setting, folder: Path) -> dict[str, DataFrame]:
+        """The inputs, dealt out."""
+        return {name: dealt(table, setting, self.arrives, self.spark) for name, table in given.items()}
+
+    def compared(self, outcome: Outcome, reference: Outcome) -> tuple[bool, Verdict | None, str]:
+        """Whether an outcome (left) is equivalent to the calmest one (right)."""
+        return same_outcome(outcome, reference, self.depends, self.equal)
+
+
+def _taken_twice(df: DataFrame) -> pa.Table:
+    return retried(df).toArrow()

@@ -1,0 +1,79 @@
+"""From a difference between recordings to the moment it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import samovar as sv
+from samovar.diff import compare
+from samovar.diff.problems import SideProblem
+
+PAYMENTS = [("Bob", float(n)) if n % 3 else ("Ann", float(n)) for n in range(1, 31)]
+
+
+class Best(sv.Operator):
+    """The highest amount so far goes with each payment."""
+
+    output = "customer string, amount double, highest double"
+    highest = sv.MapState()
+
+    def process(self, row: Any, port: int = 0) -> Iterator[Any]:
+        best = max(row["amount"], self.highest.get(row["customer"], 0.0))
+        self.highest[row["customer"]] = best
+        yield {**row, "highest": best}
+
+
+class Wrong(Best):
+    """The same, but for one payment."""
+
+    output = Best.output
+    highest = sv.MapState()
+
+    def process(self, row: Any, port: int = 0) -> Iterator[Any]:
+        best = max(row["amount"], self.highest.get(row["customer"], 0.0))
+        self.highest[row["customer"]] = best
+        yield {**row, "highest": best if row["amount"] != 17.0 else 0.0}
+
+
+def recorded(spark: Any, folder: Path, operator: sv.Operator) -> Any:
+    flow = sv.Workflow("payments")
+    paid = flow.values("customer string, amount double", PAYMENTS, name="paid")
+    best = paid.apply(operator, name="best").withColumn("cents", "highest * 100", name="cents")
+    best.filter("amount > 2", name="large").sink("S")
+    run = flow.run(spark=spark, record=folder, progress=False)
+    return sv.open(run.recording, spark=spark)
+
+
+def test_the_moment_is_the_tuple_where_two_recordings_part(spark: Any, tmp_path: Path) -> None:
+    left, right = recorded(spark, tmp_path, Best()), recorded(spark, tmp_path, Wrong())
+    verdict = compare(left, right)
+    assert (verdict.count("left"), verdict.count("right")) == (1, 1)
+    assert verdict.row("left")["amount"] == 17.0
+    for side in ("left", "right"):
+        moment = verdict.moment(side)
+        waiting = moment.pending("best")[0]
+        assert waiting.row == {"customer": "Bob", "amount": 17.0}
+        assert moment.counters["best"].taken == (16,)
+        scope = moment.scope(waiting)
+        assert {t.operator for t in scope} >= {"best"}
+
+
+def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, tmp_path: Path) -> None:
+    past = recorded(spark, tmp_path, Best())
+    table = past.result("S").to_pylist()
+    wrong = [row if row["amount"] != 17.0 else dict(row, cents=1.0) for row in table]
+    verdict = compare(past, spark.createDataFrame(wrong, spark.createDataFrame(past.result("S")).schema))
+    moment = verdict.moment("left")
+    assert moment.pending("large")[0].row["amount"] == 17.0
+    with pytest.raises(SideProblem, match="Expected a recording on the right side"):
+        verdict.moment("right")
+
+
+def test_without_a_difference_there_is_no_moment(spark: Any, tmp_path: Path) -> None:
+    past = recorded(spark, tmp_path, Best())
+    with pytest.raises(SideProblem, match="Expected a row without a partner"):
+        compare(past, past).moment("left")
