@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from pyspark.sql import SparkSession
 
-__all__ = ["debug", "history_file"]
+    from samovar.replay.moment import Moment
+    from samovar.replay.past import Past
+
+__all__ = ["debug", "history_file", "open_at"]
 
 REPEATED = ("over", "into", "out", "back")
 """Commands that an empty line repeats."""
@@ -96,6 +99,17 @@ def debug(
             talking.lines(sys.stdin)
     finally:
         past.close()
+
+
+def open_at(past: Past, moment: Moment, spark: SparkSession, *, prompt: bool, json: bool = False) -> None:
+    """The debugger at a moment of a recording: a prompt, or, where nobody could type, what is there."""
+    debugger = Debugger(past)
+    debugger.move(moment)
+    talking = _Talk(debugger, spark, json)
+    if prompt:
+        talking.prompt()
+    else:
+        talking.script(["where"])
 
 
 def _scripted(command: str | None, script: Path | None) -> list[str] | None:

@@ -22,7 +22,7 @@ from samovar.graph.document import load as load_document
 from samovar.graph.operator import Operator
 from samovar.graph.workflow import Runner, Workflow
 
-__all__ = ["is_python", "load_flow", "load_operator", "needs_spark"]
+__all__ = ["is_python", "load_flow", "load_function", "load_operator", "needs_spark"]
 
 _DOCUMENTS = (".yaml", ".yml", ".json")
 
@@ -75,6 +75,25 @@ def load_operator(named: str) -> Operator:
     except Exception as error:
         raise WorkflowError(f"{name}() of {path} raised:\n\n{_own_traceback(error, path)}") from error
     return made
+
+
+def load_function(named: str) -> Any:
+    """What a Python file defines under a name: `file.py:name`; without one its function `program`, or its workflow."""
+    path, name = _split(named)
+    if not path.is_file():
+        raise WorkflowError(f"Expected a Python file at {path}, found nothing.", hint=_beside(path))
+    module = _imported(path)
+    if name is None and not callable(getattr(module, "program", None)):
+        return load_flow(named)
+    found = getattr(module, name or "program", None)
+    if isinstance(found, Workflow) or callable(found):
+        return found
+    functions = [n for n, v in vars(module).items() if inspect.isfunction(v)]
+    close = nearest(name or "", functions)
+    raise WorkflowError(
+        f"Expected a function '{name}' in {path}, found none.",
+        hint=f"Did you mean '{close}'?" if close else f"It defines {', '.join(functions) or 'no function'}.",
+    )
 
 
 def is_python(named: str) -> bool:

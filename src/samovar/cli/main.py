@@ -28,13 +28,15 @@ import typer.core
 
 from samovar.errors import SamovarError
 
-__all__ = ["VERBS", "app", "main"]
+__all__ = ["VERBS", "app", "main", "report"]
 
 VERBS: dict[str, str] = {
     "demo": "Run a fraud-detection workflow on generated payments.",
     "run": "Run a workflow: a document, a Python file, or a recorded run to go on with.",
     "runs": "List the recorded runs.",
     "show": "Show a recorded run: workflow, counters, results, log.",
+    "diff": "Say whether two tables, files, recordings or workflows give the same.",
+    "shake": "Run a program under many partitionings and orders: does it always give the same?",
     "debug": "Go back to any moment of a recorded run, and step through it.",
     "doctor": "Say whether this machine is ready, and what to do if not.",
 }
@@ -108,7 +110,7 @@ def main(arguments: list[str] | None = None) -> None:
     except SamovarError as error:
         if _debugging():
             raise
-        _report(type(error).__name__, error.text, error.hint)
+        report(error)
         sys.exit(1)
     except Exception as error:
         if _debugging():
@@ -119,6 +121,11 @@ def main(arguments: list[str] | None = None) -> None:
             "This is a bug in Samovar, or in something it uses. SAMOVAR_DEBUG=1 shows where it happened.",
         )
         sys.exit(1)
+
+
+def report(error: SamovarError) -> None:
+    """One screen on stderr about an error of the user's: what is wrong, and what to do."""
+    _report(type(error).__name__, error.text, error.hint)
 
 
 def _debugging() -> bool:

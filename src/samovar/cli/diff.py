@@ -1,0 +1,113 @@
+"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: that cannot be said."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from samovar.cli.comparing import depends_of, equality_of, operand, report_problem, told
+from samovar.cli.printing import output, print_json
+from samovar.cli.running import Output, session, spark_settings
+from samovar.diff import SchemasDiffer, TableVerdict, compare
+from samovar.errors import SamovarError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["diff"]
+
+
+def diff(
+    left: Annotated[
+        str,
+        typer.Argument(
+            help="Files, a catalog table, a recording (path, id, `latest`), or a workflow to run."
+        ),
+    ],
+    right: Annotated[str, typer.Argument(help="The same for the other side.")],
+    ordered: Annotated[bool, typer.Option("--ordered", help="The order of all rows matters.")] = False,
+    keyed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keyed", help="The order matters among rows with the same value here.", metavar="COLUMN"
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Compare these only.", metavar="A,B,...")
+    ] = None,
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option("--tolerance", help="How far floats may differ: 0.01, or fare=0.01.", metavar="NUMBER"),
+    ] = None,
+    relative: Annotated[
+        float | None, typer.Option("--relative", help="How far floats may differ in proportion.")
+    ] = None,
+    schema: Annotated[
+        str, typer.Option("--schema", help="What has to agree: types, kinds or exact.")
+    ] = "types",
+    sink: Annotated[str | None, typer.Option("--sink", help="The sink of a recording or workflow.")] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="How many rows to show.")] = 10,
+    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
+        "runs"
+    ),
+    debug: Annotated[
+        str | None,
+        typer.Option(
+            "--debug", help="Open the debugger where this side parts: left or right.", metavar="SIDE"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    master: Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
+    ] = None,
+) -> None:
+    """Compare two tables up to the order that matters, and show the rows that differ.
+
+    Ends with 0 if they are equivalent, 1 if they differ, and 2 if they cannot be compared.
+    """
+    if schema not in ("types", "kinds", "exact"):
+        raise typer.BadParameter(f"Expected types, kinds or exact, got '{schema}'.", param_hint="--schema")
+    if debug not in (None, "left", "right"):
+        raise typer.BadParameter(f"Expected left or right, got '{debug}'.", param_hint="--debug")
+    depends, equal = depends_of(ordered, keyed or []), equality_of(columns, tolerance or [], relative)
+    try:
+        spark = session(master, spark_settings(conf or []), Output(json=json, quiet=json))
+        sides = [operand(given, folder, spark) for given in (left, right)]
+        verdict = compare(
+            *sides,
+            depends=depends,
+            equal=equal,
+            schema=schema,  # type: ignore[arg-type]
+            sink=sink,
+            spark=spark,
+        )
+    except SchemasDiffer as problem:
+        if json:
+            print_json({"equivalent": False, "schema": problem.message})
+        else:
+            output().print(str(problem), markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except SamovarError as problem:
+        report_problem(problem, json)
+        raise typer.Exit(2) from None
+    if json:
+        print_json(told(verdict, rows))
+    else:
+        output().print(verdict.explain(rows=rows), markup=False, soft_wrap=True)
+    if debug is not None and not verdict.equivalent:
+        _open(verdict, debug, spark, json)
+    raise typer.Exit(0 if verdict.equivalent else 1)
+
+
+def _open(verdict: TableVerdict, side: str, spark: SparkSession, json: bool) -> None:
+    """The debugger at the moment where a side parts; without a terminal, where that is."""
+    from samovar.cli.debug import open_at
+
+    moment: Any = verdict.moment("left" if side == "left" else "right")
+    past = verdict.origins["left" if side == "left" else "right"].origin
+    open_at(past, moment, spark, prompt=sys.stdin.isatty() and not json, json=json)
