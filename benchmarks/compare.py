@@ -1,0 +1,217 @@
+"""``scripts/bench compare``: two shuffled tables of a million rows, compared by Samovar and by what else there is.
+
+Each tool answers whether the tables are equal, once where they are and once where a single cell of a single row
+differs. Rounds are interleaved, so that what else the machine does falls on all tools alike. `driver` is what the
+Python process of the driver grew by while a tool worked; tables that are collected land there. Tools that are not
+installed are left out: ``pip install 'samovar[bench]'`` brings them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib.util
+import io
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.session import machine, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TOOLS", "Measured", "main", "measure", "write_tables"]
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One answer of a tool."""
+
+    tool: str
+    case: str
+    seconds: float
+    driver_mib: float
+    right: bool
+    """Whether the answer was the right one."""
+
+
+def write_tables(spark: SparkSession, folder: Path, rows: int) -> dict[str, Path]:
+    """Left, right (the same rows in another order), and changed (right with one other cell), as Parquet."""
+    from pyspark.sql import functions as F
+
+    left = spark.range(0, rows, 1, 4).select(
+        "id",
+        (F.hash("id") % 1000).alias("group"),
+        F.concat(F.lit("customer "), (F.col("id") * 7919 % 100_003).cast("string")).alias("name"),
+        (F.rand(7) * 1000).alias("amount"),
+    )
+    paths = {name: folder / name for name in ("left", "right", "changed")}
+    left.write.mode("overwrite").parquet(str(paths["left"]))
+    right = spark.read.parquet(str(paths["left"])).orderBy(F.rand(11))
+    right.write.mode("overwrite").parquet(str(paths["right"]))
+    changed = spark.read.parquet(str(paths["right"])).withColumn(
+        "group", F.when(F.col("id") == rows // 2, F.lit(-1)).otherwise(F.col("group"))
+    )
+    changed.write.mode("overwrite").parquet(str(paths["changed"]))
+    return paths
+
+
+def samovar(left: DataFrame, right: DataFrame) -> bool:
+    """`samovar.diff.compare`; where the tables differ, the one line is part of the answer."""
+    from samovar.diff import compare
+
+    verdict = compare(left, right)
+    if not verdict:
+        assert (verdict.count("left"), verdict.count("right")) == (1, 1)
+    return verdict.equivalent
+
+
+def except_all(left: DataFrame, right: DataFrame) -> bool:
+    """`exceptAll` both ways."""
+    return left.exceptAll(right).isEmpty() and right.exceptAll(left).isEmpty()
+
+
+def pyspark_testing(left: DataFrame, right: DataFrame) -> bool:
+    """`pyspark.testing.assertDataFrameEqual`."""
+    from pyspark.testing import assertDataFrameEqual
+
+    return _passes(lambda: assertDataFrameEqual(left, right))
+
+
+def chispa(left: DataFrame, right: DataFrame) -> bool:
+    """`chispa.assert_df_equality`, in any order of rows."""
+    from chispa import assert_df_equality
+
+    return _passes(lambda: assert_df_equality(left, right, ignore_row_order=True))
+
+
+def datacompy(left: DataFrame, right: DataFrame) -> bool:
+    """`datacompy.SparkSQLCompare`, which needs a column to join by."""
+    from datacompy import SparkSQLCompare
+
+    compared = SparkSQLCompare(left.sparkSession, left, right, join_columns="id")
+    return bool(compared.matches())
+
+
+TOOLS: dict[str, Callable[[Any, Any], bool]] = {
+    "samovar compare": samovar,
+    "exceptAll both ways": except_all,
+    "assertDataFrameEqual": pyspark_testing,
+    "chispa": chispa,
+    "datacompy": datacompy,
+}
+
+
+def _passes(asserting: Callable[[], Any]) -> bool:
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            asserting()
+    except Exception:  # each tool has an exception of its own
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _growth() -> Iterator[list[float]]:
+    """The most the process's memory grew by, in MiB, sampled every 20 ms."""
+    import psutil
+
+    process = psutil.Process()
+    gc.collect()
+    start = process.memory_info().rss
+    grown = [0.0]
+    done = threading.Event()
+
+    def sample() -> None:
+        while not done.wait(0.02):
+            grown[0] = max(grown[0], (process.memory_info().rss - start) / _MIB)
+
+    thread = threading.Thread(target=sample, daemon=True)
+    thread.start()
+    try:
+        yield grown
+    finally:
+        done.set()
+        thread.join()
+
+
+def measure(spark: SparkSession, paths: dict[str, Path], tools: Sequence[str], rounds: int) -> list[Measured]:
+    """Every tool on both cases, round by round."""
+    made = []
+    for turn in range(rounds):
+        for case, other in (("equal", "right"), ("one row differs", "changed")):
+            for name in tools:
+                left, right = (spark.read.parquet(str(paths[n])) for n in ("left", other))
+                with _growth() as grown:
+                    start = time.perf_counter()
+                    answer = TOOLS[name](left, right)
+                    seconds = time.perf_counter() - start
+                print(f"round {turn} {case} {name}: {seconds:.2f} s", file=sys.stderr)
+                right_answer = answer == (case == "equal")
+                made.append(Measured(name, case, round(seconds, 3), round(grown[0], 1), right_answer))
+    return made
+
+
+def show(results: Sequence[Measured]) -> Table:
+    """Medians by tool and case."""
+    table = Table("tool", "case", "seconds", "against samovar", "driver MiB", "right")
+    medians = {}
+    for tool, case in dict.fromkeys((m.tool, m.case) for m in results):
+        mine = [m for m in results if (m.tool, m.case) == (tool, case)]
+        medians[tool, case] = statistics.median(m.seconds for m in mine)
+        ours = medians.get(("samovar compare", case), 0.0)
+        ratio = f"{medians[tool, case] / ours:.1f}x" if ours else ""
+        memory = statistics.median(m.driver_mib for m in mine)
+        answers = "yes" if all(m.right for m in mine) else "NO"
+        table.add_row(tool, case, f"{medians[tool, case]:.2f}", ratio, f"{memory:.0f}", answers)
+    return table
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it; 1 if Samovar was not the fastest or an answer was wrong."""
+    parser = argparse.ArgumentParser(prog="benchmarks compare", description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tools", default=",".join(TOOLS), help="names, separated by commas")
+    parser.add_argument("--json", type=Path, help="where to write all measurements")
+    arguments = parser.parse_args(argv)
+    packages = {"chispa": "chispa", "datacompy": "datacompy"}
+    tools = [t.strip() for t in arguments.tools.split(",")]
+    tools = [t for t in tools if importlib.util.find_spec(packages.get(t, "pyspark")) is not None]
+    warnings.simplefilter("ignore")
+    spark = session(master="local[2]")
+    with tempfile.TemporaryDirectory() as folder:
+        small = write_tables(spark, Path(folder) / "small", 20_000)
+        measure(spark, small, tools, 1)  # warms up
+        paths = write_tables(spark, Path(folder), arguments.rows)
+        results = measure(spark, paths, tools, arguments.rounds)
+    Console().print(show(results))
+    if arguments.json:
+        whole = {"machine": machine(), "rows": arguments.rows, "results": [asdict(m) for m in results]}
+        arguments.json.write_text(json.dumps(whole, indent=2))
+    ours = [m for m in results if m.tool == "samovar compare"]
+    slower = [
+        m
+        for m in results
+        if m.tool != "samovar compare" and m.seconds < min((o.seconds for o in ours), default=0)
+    ]
+    return int(bool(slower) or not all(m.right for m in ours))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
