@@ -29,6 +29,7 @@ from samovar.ids import VERSION
 __version__ = VERSION
 
 if TYPE_CHECKING:
+    from samovar import diff
     from samovar.replay.moment import Moment
     from samovar.replay.past import Past
     from samovar.replay.past import open_recording as open
@@ -50,6 +51,7 @@ __all__ = [
     "SamovarError",
     "ValueState",
     "Workflow",
+    "diff",
     "errors",
     "log_result",
     "open",
@@ -68,6 +70,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "diff":
+        return importlib.import_module("samovar.diff")
     if name not in _LAZY:
         raise AttributeError(f"module 'samovar' has no attribute {name!r}")
     module, attribute = _LAZY[name]
