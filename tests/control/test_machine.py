@@ -81,7 +81,7 @@ def story() -> Story:
     return Story()
 
 
-# --- pause and resume ---------------------------------------------------------------------------------------------------
+# --- pause and resume -----------------------------------------------------------------------------------------------
 
 
 def test_a_direct_pause_is_answered_when_the_last_worker_has_stopped(story: Story) -> None:
@@ -192,7 +192,7 @@ def test_a_pause_at_the_epochs_end_gives_way_to_a_direct_one_and_not_the_reverse
     assert story.only(i.Refuse).command == third
 
 
-# --- inspect ------------------------------------------------------------------------------------------------------------
+# --- inspect --------------------------------------------------------------------------------------------------------
 
 
 def test_an_operators_state_comes_from_every_worker_that_runs_it(story: Story) -> None:
@@ -222,7 +222,7 @@ def test_a_worker_that_is_back_is_asked_again(story: Story) -> None:
     assert story.told(m.StateWanted, "A")[0].request == command
 
 
-# --- modify -------------------------------------------------------------------------------------------------------------
+# --- modify ---------------------------------------------------------------------------------------------------------
 
 BODIES = {"X": (b"x", b""), "Y": (b"y", b"t")}
 
@@ -311,7 +311,7 @@ def test_a_second_modification_has_to_wait(story: Story) -> None:
     assert "not yet in force" in str(story.only(i.Refuse).error)
 
 
-# --- hold and fix -------------------------------------------------------------------------------------------------------
+# --- hold and fix ---------------------------------------------------------------------------------------------------
 
 
 def test_a_held_tuple_stops_everybody_until_it_is_decided(story: Story) -> None:
@@ -411,7 +411,7 @@ def test_the_holder_vanishes_and_the_others_go_on(story: Story) -> None:
     assert story.machine.state == "running"
 
 
-# --- lost connections, restarts, the end -------------------------------------------------------------------------------
+# --- lost connections, restarts, the end ----------------------------------------------------------------------------
 
 
 def test_a_dropped_worker_is_waited_for_until_it_is_back_or_gone(story: Story) -> None:

@@ -317,7 +317,7 @@ _clients_turn = threading.Lock()
 
 def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
     """This process's client for a run; connects in the background if there is none. Clients of old runs are closed."""
-    key = (tuple(address), run)
+    key = ((address[0], address[1]), run)  # a list, if it came through JSON
     with _clients_turn:
         client = _clients.pop(key, None)
         if client is None or client.closed or client.pid != os.getpid():

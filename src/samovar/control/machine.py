@@ -233,15 +233,20 @@ class Machine(RunState):
             self._tell(member.name, m.Bye(why="the run has ended"))
         elif hello.task is None:
             self._task_over(member)
-        elif self._admit(member, hello.task, hello.switches):
-            member.done = member.done or hello.stopped is not None
-            for version in sorted({s.version for s in hello.switches}):
-                its = tuple(s for s in hello.switches if s.version == version)
-                self._switched(member, m.Switched(version=version, switches=its))
-            if hello.held is not None:
-                self._held(member, hello.held)
-            for message in self._asks.again(member.name):
-                self._tell(member.name, message)
+        else:
+            if hello.held is not None and self._counts(hello.task):
+                self._take_hold(member, hello.held)  # first: the orders depend on it
+            if self._admit(member, hello.task, hello.switches):
+                self._catch_up(member, hello)
+
+    def _catch_up(self, member: Member, hello: m.Hello) -> None:
+        """Take from a Hello what was said, or asked, while there was no connection."""
+        member.done = member.done or hello.stopped is not None
+        for version in sorted({s.version for s in hello.switches}):
+            its = tuple(s for s in hello.switches if s.version == version)
+            self._switched(member, m.Switched(version=version, switches=its))
+        for message in self._asks.again(member.name):
+            self._tell(member.name, message)
 
     def _task_begun(self, member: Member, task: m.TaskBegun) -> None:
         if member.task is not None:
@@ -252,8 +257,7 @@ class Machine(RunState):
 
     def _admit(self, member: Member, task: m.TaskBegun, switches: tuple[m.Switch, ...]) -> bool:
         """Give a worker that begins a task, or is back, what stands."""
-        epoch = self._epoch
-        if epoch is None or task.attempt != epoch.attempt or self._cancelling or self._ending:
+        if not self._counts(task):
             self._task_over(member)
             self._tell(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
             return False
@@ -272,6 +276,11 @@ class Machine(RunState):
             member.name, m.Orders(task=task.task, stop=stop, codes=codes, rules=rules, rulings=rulings)
         )
         return True
+
+    def _counts(self, task: m.TaskBegun) -> bool:
+        """Whether a task is part of the attempt that is under way."""
+        going = self._epoch is not None and not self._cancelling and not self._ending
+        return going and self._epoch is not None and task.attempt == self._epoch.attempt
 
     def _task_ended(self, member: Member, ended: m.TaskEnded) -> None:
         if member.task is not None and member.task.task == ended.task:
@@ -313,8 +322,10 @@ class Machine(RunState):
         self._cancel(f"version {said.version} could not be put into force")
 
     def _held(self, member: Member, held: m.Held) -> None:
-        if member.task is None:
-            return
+        if member.task is not None:
+            self._take_hold(member, held)
+
+    def _take_hold(self, member: Member, held: m.Held) -> None:
         known = held.hold in self.holds.open
         decision = self.holds.add(held, member.name)
         if decision is not None:
