@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 _BENCHMARKS = {
+    "control": "the control channel: round trip, pause and resume by number of workers, cost of a check per tuple",
     "compare": "two tables of a million rows: samovar compare, exceptAll, assertDataFrameEqual, chispa, datacompy",
     "matcher": "events a second that the matcher of two streams compares, by dependence and by what is unmatched",
     "memory": "the driver's memory at two scales of the input",
