@@ -23,11 +23,14 @@
     │   └── ChannelProblem        a connection between coordinator and worker that cannot be used
     ├── TimeTravelError           a moment, a step or a question that the past cannot answer
     │   └── ReplayDiffers         computed again, an epoch gave something else
-    └── RecordingError
-        ├── RecordingNotFound
-        ├── RecordingTooNew
-        ├── RecordingCorrupt
-        └── RecordingInUse
+    ├── RecordingError
+    │   ├── RecordingNotFound
+    │   ├── RecordingTooNew
+    │   ├── RecordingCorrupt
+    │   └── RecordingInUse
+    └── WorkspaceError            the workbench's folder, or what is asked of it, is not as it must be
+        ├── NotInWorkspace        no such workflow, file, version, run or moment
+        └── OutsideWorkspace      a path that leads out of the workspace
 
 Messages say what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a
 caller need not parse text.
@@ -48,8 +51,10 @@ __all__ = [
     "DuplicateName",
     "EnvironmentProblem",
     "ExpressionFailed",
+    "NotInWorkspace",
     "OperatorFailed",
     "OutputMismatch",
+    "OutsideWorkspace",
     "RecordingCorrupt",
     "RecordingError",
     "RecordingInUse",
@@ -68,6 +73,7 @@ __all__ = [
     "UnknownName",
     "UnsupportedMethod",
     "WorkflowError",
+    "WorkspaceError",
     "nearest",
 ]
 
@@ -273,6 +279,18 @@ class RecordingCorrupt(RecordingError):
 
 class RecordingInUse(RecordingError):
     """Another process writes this recording now."""
+
+
+class WorkspaceError(SamovarError):
+    """The workbench's folder, or what is asked of it, is not as it must be."""
+
+
+class NotInWorkspace(WorkspaceError):
+    """A workflow, file, version, run or moment that is not there."""
+
+
+class OutsideWorkspace(WorkspaceError):
+    """A path that leads out of the workspace."""
 
 
 def _short(row: Mapping[str, Any], limit: int = 600) -> str:
