@@ -82,8 +82,9 @@ def samovar(left: DataFrame, right: DataFrame) -> bool:
 
 
 def except_all(left: DataFrame, right: DataFrame) -> bool:
-    """`exceptAll` both ways."""
-    return left.exceptAll(right).isEmpty() and right.exceptAll(left).isEmpty()
+    """`exceptAll` both ways, with the first rows that differ, as the others have them."""
+    gone, new = left.exceptAll(right).limit(10).collect(), right.exceptAll(left).limit(10).collect()
+    return not gone and not new
 
 
 def pyspark_testing(left: DataFrame, right: DataFrame) -> bool:
@@ -115,6 +116,68 @@ TOOLS: dict[str, Callable[[Any, Any], bool]] = {
     "chispa": chispa,
     "datacompy": datacompy,
 }
+
+
+def puzzles(spark: SparkSession) -> dict[str, tuple[DataFrame, DataFrame, bool]]:
+    """Small tables that are easy to get wrong: both sides, and whether they are equivalent."""
+    in_order = spark.createDataFrame([("a", 1), ("a", 2), ("b", 1)], "taxi string, at int").coalesce(1)
+    swapped = spark.createDataFrame([("a", 2), ("a", 1), ("b", 1)], "taxi string, at int").coalesce(1)
+    other_keys = spark.createDataFrame([("b", 1), ("a", 1), ("a", 2)], "taxi string, at int").coalesce(1)
+    floats = "x double, id string"
+    near = spark.createDataFrame([(1.0, "b"), (1.0 + 1e-9, "a")], floats)
+    sorted_otherwise = spark.createDataFrame([(1.0, "a"), (1.0 + 1e-9, "b")], floats)
+    ids = [
+        spark.createDataFrame([(n, i) for i, n in enumerate(ns)], "id string, n int") for ns in ("aab", "abb")
+    ]
+    twice, other_twice = (df.select("id") for df in ids)
+    return {
+        "order of a key, swapped": (in_order, swapped, False),
+        "order of keys, free": (in_order, other_keys, True),
+        "floats that sort differently": (near, sorted_otherwise, True),
+        "as often on both sides": (twice, other_twice, False),
+    }
+
+
+def solve(tool: str, puzzle: str, left: DataFrame, right: DataFrame) -> bool:
+    """What a tool says when asked as well as it can be."""
+    if tool == "samovar compare":
+        from samovar.diff import compare, equality, independent, keyed
+
+        depends = keyed("taxi") if "order" in puzzle else independent
+        equal = equality(tolerance=1e-6) if "floats" in puzzle else None
+        return compare(left, right, depends=depends, equal=equal).equivalent
+    if tool == "assertDataFrameEqual":
+        from pyspark.testing import assertDataFrameEqual
+
+        return _passes(lambda: assertDataFrameEqual(left, right, checkRowOrder="order" in puzzle, rtol=1e-6))
+    if tool == "chispa":
+        from chispa import assert_approx_df_equality, assert_df_equality
+
+        if "floats" in puzzle:
+            return _passes(lambda: assert_approx_df_equality(left, right, 1e-6, ignore_row_order=True))
+        return _passes(lambda: assert_df_equality(left, right, ignore_row_order="order" not in puzzle))
+    if tool == "datacompy":
+        from datacompy import SparkSQLCompare
+
+        columns = ["taxi", "at"] if "order" in puzzle else "id"
+        return bool(
+            SparkSQLCompare(left.sparkSession, left, right, join_columns=columns, abs_tol=1e-6).matches()
+        )
+    return TOOLS[tool](left, right)
+
+
+def show_puzzles(spark: SparkSession, tools: Sequence[str]) -> Table:
+    """Who is right where it is easy to be wrong."""
+    table = Table("tool", *puzzles(spark))
+    for tool in tools:
+        answers = []
+        for name, (left, right, same) in puzzles(spark).items():
+            try:
+                answers.append("right" if solve(tool, name, left, right) == same else "WRONG")
+            except Exception as error:  # a tool that cannot be asked
+                answers.append(type(error).__name__)
+        table.add_row(tool, *answers)
+    return table
 
 
 def _passes(asserting: Callable[[], Any]) -> bool:
@@ -200,7 +263,9 @@ def main(argv: Sequence[str]) -> int:
         measure(spark, small, tools, 1)  # warms up
         paths = write_tables(spark, Path(folder), arguments.rows)
         results = measure(spark, paths, tools, arguments.rounds)
-    Console().print(show(results))
+    console = Console(width=120)
+    console.print(show(results))
+    console.print(show_puzzles(spark, tools))
     if arguments.json:
         whole = {"machine": machine(), "rows": arguments.rows, "results": [asdict(m) for m in results]}
         arguments.json.write_text(json.dumps(whole, indent=2))

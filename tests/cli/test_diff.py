@@ -64,6 +64,9 @@ def test_what_cannot_be_compared_ends_with_2_and_other_columns_with_1(
     columns = samovar("diff", "a.csv", "d.csv")
     assert columns.code == 1
     assert "total" in columns.out
+    unknown = samovar("diff", "a.csv", "no-such-run")
+    assert unknown.code == 2
+    assert "Expected a recording 'no-such-run' in runs" in unknown.err
     assert samovar("diff", "a.csv", "b.csv", "--schema", "loose").code == 2
     assert samovar("diff", "a.csv", "b.csv", "--ordered", "--keyed", "customer").code == 2
 

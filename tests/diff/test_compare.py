@@ -106,6 +106,28 @@ def test_one_changed_cell_among_many_is_one_pair_of_rows(spark: Any) -> None:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("depends", [independent, ordered, keyed("k")])
+def test_one_row_among_a_million(spark: Any, depends: Any) -> None:
+    left = spark.range(0, 1_000_000, 1, 4).select("id", (F.col("id") % 1000).alias("k"), F.rand(3).alias("x"))
+    right = left.withColumn("x", F.expr("if(id = 654321, -1.0D, x)"))
+    verdict = compare(left, right, depends=depends)
+    assert (verdict.count("left"), verdict.count("right")) == (1, 1)
+    assert verdict.event["id"] == 654_321
+    assert len(verdict.explain().splitlines()) <= 6
+    assert compare(left, left, depends=depends)
+
+
+def test_many_rows_that_differ_are_counted_and_a_few_are_shown(spark: Any) -> None:
+    left = spark.range(30_000).select("id", (F.col("id") % 5).alias("v"))
+    right = left.withColumn("v", F.expr("if(id % 2 = 0, v + 10, v)")).unionAll(left.filter("id = 1"))
+    verdict = compare(left, right, rows=50)
+    assert (verdict.count("left"), verdict.count("right")) == (15_000, 15_001)
+    assert len(verdict.unmatched("left")) == 50
+    assert all(row["id"] % 2 == 0 for row in verdict.unmatched("left"))
+    assert verdict.explain(rows=4).endswith("... and 29,993 more") or "more" in verdict.explain(rows=4)
+
+
 def test_a_missing_row_is_one_difference_though_all_after_it_move(spark: Any) -> None:
     left = spark.range(1_000).select((F.col("id") % 3).alias("k"), "id").coalesce(1)
     right = left.filter("id <> 501")

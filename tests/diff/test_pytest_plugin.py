@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 
 pytest_plugins = ["pytester"]
+
+_INSTALLED = any(e.value == "samovar.pytest_plugin" for e in entry_points(group="pytest11"))
+PLUGIN = ["-p", "no:cacheprovider", *([] if _INSTALLED else ["-p", "samovar.pytest_plugin"])]
+"""An environment made before the plugin was declared does not load it by itself."""
 
 
 def test_tables_and_programs_in_tests(spark: Any, pytester: pytest.Pytester) -> None:
@@ -32,9 +37,7 @@ def test_tables_and_programs_in_tests(spark: Any, pytester: pytest.Pytester) -> 
             assert_equivalent(left, left.orderBy("v", ascending=False), depends=keyed("k"))
         """
     )
-    found = pytester.runpytest_inprocess(
-        "-p", "samovar.pytest_plugin", "-p", "no:cacheprovider", "--samovar-examples=2", "-q"
-    )
+    found = pytester.runpytest_inprocess(*PLUGIN, "--samovar-examples=2", "-q")
     found.assert_outcomes(passed=2, failed=2)
     found.stdout.fnmatch_lines(["*The tables differ (independent). 5 and 4 rows.*", "*only left*3*"])
     found.stdout.fnmatch_lines(["*The tables differ from row 0 on (in order for each k).*"])
@@ -43,7 +46,5 @@ def test_tables_and_programs_in_tests(spark: Any, pytester: pytest.Pytester) -> 
 
 def test_a_wrong_option_is_told(spark: Any, pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(assert_equivalent): pass")
-    found = pytester.runpytest_inprocess(
-        "-p", "samovar.pytest_plugin", "-p", "no:cacheprovider", "--samovar-seed=x"
-    )
+    found = pytester.runpytest_inprocess(*PLUGIN, "--samovar-seed=x")
     found.stdout.fnmatch_lines(["*Expected a whole number for --samovar-seed, got 'x'.*"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,7 +16,44 @@ from samovar.diff import equality, keyed, ordered, plain, rows, shake
 from samovar.diff.problems import ProgramProblem
 from samovar.diff.shaking import Setting, applied, can_retry, dealt, plan
 
+RETRIED = """
+import sys
+import pandas as pd
+import samovar as sv
+
+def stateful(frames):
+    import builtins
+    for frame in frames:
+        seen = getattr(builtins, "rows_seen", 0)
+        builtins.rows_seen = seen + len(frame)
+        yield pd.DataFrame({"k": frame["k"], "seen": seen > 0})
+
+spark = sv.spark_session(master="local[1,4]", conf={"spark.ui.enabled": False})
+items = [{"k": n} for n in range(4)]
+found = sv.diff.shake(lambda df: df.filter("k > 1"), items, runs=6, spark=spark)
+assert found, found.explain()
+assert any(setting.retry for setting in found.tried), found.tried
+assert "Not tried" not in found.explain()
+found = sv.diff.shake(lambda df: df.mapInPandas(stateful, "k bigint, seen boolean"), items, runs=6, spark=spark)
+assert not found
+print("done")
+"""
 ITEMS = [{"k": i % 3, "v": i} for i in range(30)]
+
+
+def partitions(df: Any) -> int:
+    """How many partitions hold rows."""
+    return int(df.select(F.spark_partition_id()).distinct().count())
+
+
+@pytest.mark.slow
+def test_tasks_are_done_again_where_spark_does_so(tmp_path: Path) -> None:
+    script = tmp_path / "retried.py"
+    script.write_text(RETRIED)
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, timeout=200
+    )
+    assert run.stdout.strip().endswith("done"), run.stderr[-3000:]
 
 
 def test_a_program_without_regard_to_order_passes(spark: Any) -> None:
@@ -64,7 +104,7 @@ def test_sizes_of_batches_seep_into_results(spark: Any) -> None:
 def test_many_changes_are_brought_down_to_those_that_matter(spark: Any) -> None:
     def only_with_both(df: Any) -> Any:
         many = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions")) > 1
-        return df.withColumn("odd", F.lit(many and df.rdd.getNumPartitions() > 1))
+        return df.withColumn("odd", F.lit(many and partitions(df) > 1))
 
     found = shake(only_with_both, ITEMS, spark=spark)
     assert found.pair is not None
@@ -77,7 +117,7 @@ def test_rows_that_arrive_in_order_stay_in_order(spark: Any) -> None:
     for setting in plan(12, 0, retries=False):
         with applied(setting, spark):
             df = dealt(table, setting, keyed("k"), spark)
-            assert df.rdd.getNumPartitions() == min(3, setting.partitions)
+            assert partitions(df) == min(3, setting.partitions)
             placed = df.select("k", "v", F.spark_partition_id().alias("p")).collect()
         for k in range(3):
             mine = [r for r in placed if r["k"] == k]
@@ -98,7 +138,7 @@ def test_a_dependence_by_a_function_keeps_rows_together(spark: Any) -> None:
 
 def test_one_side_that_raises_is_a_difference(spark: Any) -> None:
     def fragile(df: Any) -> Any:
-        if df.rdd.getNumPartitions() > 1:
+        if partitions(df) > 1:
             raise ValueError("too many partitions")
         return df
 

@@ -12,7 +12,8 @@ from samovar.cli.printing import print_json
 from samovar.diff import Dependence, TableVerdict, equality, independent
 from samovar.diff import keyed as keyed_by
 from samovar.diff import ordered as all_ordered
-from samovar.errors import RecordingNotFound, SamovarError
+from samovar.errors import SamovarError
+from samovar.record.store import LOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,22 +73,16 @@ def operand(given: str, folder: Path, spark: SparkSession) -> Any:
     """What a side of a comparison stands for: a recording opened, a workflow that was run, or a name for Spark."""
     from samovar.cli.finding import find_run
     from samovar.cli.loading import load_flow
+    from samovar.diff.sides import is_table
     from samovar.replay.past import open_recording
 
     if is_document(given):
         return load_flow(given).run(spark=spark, record=False, progress=False)
     path = Path(given)
-    if not path.exists() or (path / "log").exists():
-        try:
-            return open_recording(find_run(given, folder).absolute(), spark=spark)
-        except RecordingNotFound:
-            return given
-    if path.is_dir():
-        try:
-            return open_recording(find_run(given, folder).absolute(), spark=spark)
-        except RecordingNotFound:
-            return given
-    return given
+    files = path.exists() and not (path / LOG).is_file()
+    if files or "://" in given or (path.suffix and not path.exists()) or is_table(given, spark):
+        return given
+    return open_recording(find_run(given, folder).absolute(), spark=spark)
 
 
 def told(verdict: TableVerdict, rows: int) -> dict[str, Any]:

@@ -38,6 +38,7 @@ __all__ = [
     "in_buckets",
     "prepare",
     "rows_at_places",
+    "rows_left_over",
     "rows_with_hashes",
     "under_each_other",
     "unstable",
@@ -62,6 +63,10 @@ class Buckets:
 
     rows: dict[Side, int]
     differ: list[int]
+    held: int
+    """How many rows are in the buckets that differ."""
+    check: int
+    """What their hashes add up to: a second look has to find the same."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +107,15 @@ def fingerprints(rows: DataFrame) -> Buckets:
         found[row[SIDE]][row["k"]] = (row["n"], row["s"], row["t"], row["u"])
     differ = sorted(k for k in found[0].keys() | found[1].keys() if found[0].get(k) != found[1].get(k))
     counts = {s: sum(v[0] for v in found[i].values()) for i, s in enumerate(SIDES)}
-    return Buckets(counts, differ)
+    there = [side[k] for side in found for k in differ if k in side]
+    return Buckets(counts, differ, sum(v[0] for v in there), sum(v[1] for v in there))
 
 
-def in_buckets(rows: DataFrame, differ: Sequence[int]) -> DataFrame:
+def in_buckets(rows: DataFrame, differ: Sequence[int], by: str = BUCKET) -> DataFrame:
     """The rows of some buckets."""
-    if len(differ) > (1 << _BUCKETS_BITS) // 2:
+    if len(differ) == 1 << _BUCKETS_BITS:
         return rows
-    return rows.filter(F.shiftrightunsigned(BUCKET, 64 - _BUCKETS_BITS).isin(list(differ)))
+    return rows.filter(F.shiftrightunsigned(by, 64 - _BUCKETS_BITS).isin(list(differ)))
 
 
 def find_leftovers(prepared: Prepared, buckets: Buckets, limit: int) -> Leftovers:
@@ -217,6 +223,32 @@ def rows_with_hashes(
     wanted = set(hashes)
     rows = [((r[A], r[B]), r["row"]) for r in rows_of(found)]
     return [(h, row) for h, row in rows if h in wanted]
+
+
+def rows_left_over(
+    sides: Mapping[Side, DataFrame], schema: StructType, buckets: Buckets
+) -> dict[Side, list[dict[str, Any]]]:
+    """The rows without a partner, by one job, where the buckets that differ hold few rows: these come to the driver."""
+    a, b = row_hashes(schema.fields)
+    parts = [
+        in_buckets(
+            sides[s].select(F.lit(i).alias(SIDE), a.alias(A), b.alias(B), _row(schema).alias("row")),
+            buckets.differ,
+            A,
+        )
+        for i, s in enumerate(SIDES)
+    ]
+    found: dict[tuple[int, int], list[list[dict[str, Any]]]] = {}
+    lines = rows_of(under_each_other(parts).toArrow())
+    if len(lines) != buckets.held or sum(line[A] & _LOW for line in lines) != buckets.check:
+        raise unstable()
+    for line in lines:
+        found.setdefault((line[A], line[B]), [[], []])[line[SIDE]].append(line["row"])
+    made: dict[Side, list[dict[str, Any]]] = {s: [] for s in SIDES}
+    for left, right in found.values():
+        made["left"] += left[len(right) :]
+        made["right"] += right[len(left) :]
+    return made
 
 
 def rows_at_places(df: DataFrame, schema: StructType, places: Sequence[int]) -> dict[int, dict[str, Any]]:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
+_FEW = 10_000
+"""Rows of buckets that differ which are brought to the driver as they are; beyond this Spark counts them first."""
+
 
 def compare(
     left: Any,
@@ -101,12 +104,16 @@ def _by_hashes(
     limit: int,
 ) -> TableVerdict:
     """Structured dependences, cells compared exactly."""
-    from samovar.diff.batch import find_leftovers, fingerprints, prepare, unstable
+    from samovar.diff.batch import find_leftovers, fingerprints, prepare, rows_left_over, unstable
 
     prepared = prepare(frames, depends, schema)
     buckets = fingerprints(prepared.rows)
     if not buckets.differ:
         return tables.same(buckets.rows)
+    if not depends.clauses and buckets.held <= _FEW:
+        left_over = rows_left_over(frames, schema, buckets)
+        counts = {s: len(rows) for s, rows in left_over.items()}
+        return tables.different(buckets.rows, counts, {s: Rest([], r[:limit]) for s, r in left_over.items()})
     found = find_leftovers(prepared, buckets, limit)
     if not any(found.counts.values()):
         raise unstable()

@@ -7,6 +7,7 @@ text) or of a recording, the name of a catalog table, or what has results: a run
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from samovar.runtime.run import Run
 from samovar.runtime.session import spark_session
 from samovar.runtime.written import read_graph
 
-__all__ = ["Given", "as_side", "chosen_sink", "is_recording", "session_of"]
+__all__ = ["Given", "as_side", "chosen_sink", "is_recording", "is_table", "session_of"]
 
 _ENDINGS = {
     ".parquet": "parquet",
@@ -91,6 +92,11 @@ def is_recording(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("path", "history", "result"))
 
 
+def is_table(name: str, spark: SparkSession) -> bool:
+    """Whether Spark's catalog has a table or view of this name."""
+    return re.fullmatch(r"\w+(\.\w+){0,2}", name) is not None and spark.catalog.tableExists(name)
+
+
 def chosen_sink(names: Sequence[str], wanted: str | None, side: str) -> str:
     """The sink whose rows are compared: the one asked for, or the only one."""
     if wanted is not None:
@@ -123,7 +129,7 @@ def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> 
     if (place / LOG).is_file():
         return _from_recording(spark, Recording(place), None, side, sink)
     if not place.exists() and "://" not in path:
-        if not place.suffix and os.sep not in path and spark.catalog.tableExists(path):
+        if is_table(path, spark):
             return Given(spark.table(path))
         raise SideProblem(
             f"Expected files, a recording or a catalog table on the {side} side, found nothing at '{path}'.",
