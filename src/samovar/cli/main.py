@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "diff": "Say whether two tables, files, recordings or workflows give the same.",
     "shake": "Run a program under many partitionings and orders: does it always give the same?",
     "debug": "Go back to any moment of a recorded run, and step through it.",
+    "serve": "The workbench in the browser: build workflows, run them, travel in time, together.",
     "doctor": "Say whether this machine is ready, and what to do if not.",
 }
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""

@@ -37,7 +37,7 @@ from samovar.graph.values import columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
 from samovar.graph.yaml_form import Dumper, Loader, styled
 
-__all__ = ["VERSION", "dump", "json_schema", "load", "to_document"]
+__all__ = ["VERSION", "dump", "json_schema", "load", "load_operators", "to_document"]
 
 _TOP = ("samovar", "name", "operators")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -247,11 +247,31 @@ def load(document: Any, *, folder: str | os.PathLike[str] | None = None) -> Work
     source = _opened(document)
     chosen = os.path.abspath(folder) if folder is not None else source.folder
     name, items = _top_level(source)
+    return Workflow.of(name, [_placed(_operator(source, i, item), chosen) for i, item in enumerate(items)])
+
+
+def load_operators(
+    document: Any, *, folder: str | os.PathLike[str] | None = None
+) -> tuple[list[Op], list[DocumentError]]:
+    """The operators that can be read, and an error for each that cannot; names and edges are not checked.
+
+    For tools that show everything that is wrong with a document, where `load` stops at the first error.
+    """
+    source = _opened(document)
+    chosen = os.path.abspath(folder) if folder is not None else source.folder
+    _, items = _top_level(source)
     made: list[Op] = []
+    wrong: list[DocumentError] = []
     for index, item in enumerate(items):
-        op = _operator(source, index, item)
-        made.append(op if chosen is None else _with_paths(op, lambda path: _below(path, chosen)))
-    return Workflow.of(name, made)
+        try:
+            made.append(_placed(_operator(source, index, item), chosen))
+        except DocumentError as error:
+            wrong.append(error)
+    return made, wrong
+
+
+def _placed(op: Op, folder: str | None) -> Op:
+    return op if folder is None else _with_paths(op, lambda path: _below(path, folder))
 
 
 def _opened(document: Any) -> _Source:

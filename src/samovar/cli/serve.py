@@ -1,0 +1,58 @@
+"""`samovar serve`: the workbench in the browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from samovar.cli.printing import output
+from samovar.cli.running import spark_settings
+from samovar.server.serve import check_packages
+from samovar.server.serve import serve as run_server
+
+__all__ = ["serve"]
+
+
+def serve(
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The port; the next free one if it is taken.")
+    ] = 8765,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    workspace: Annotated[
+        Path, typer.Option("--workspace", help="The folder to work in; made if need be.", metavar="DIR")
+    ] = Path("workspace"),
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", help="The token, instead of one made by chance. SAMOVAR_TOKEN does the same."
+        ),
+    ] = None,
+    master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", help="A Spark setting: KEY=VALUE.", metavar="KEY=VALUE")
+    ] = None,
+) -> None:
+    """Serve the workbench: build workflows in the browser, together; run them, and travel in their past.
+
+    Prints a link with a token: who has it can run code as you. Ends with Ctrl-C.
+    """
+    check_packages()
+    console = output()
+
+    def ready(link: str) -> None:
+        console.print(Text.assemble("Workbench: ", (link, "bold cyan")), soft_wrap=True)
+        console.print(f"Workspace: {workspace.absolute()}   Ctrl-C ends it.", soft_wrap=True)
+
+    run_server(
+        workspace,
+        host=host,
+        port=port,
+        token=token or os.environ.get("SAMOVAR_TOKEN") or None,
+        master=master,
+        conf=spark_settings(conf or []),
+        ready=ready,
+    )

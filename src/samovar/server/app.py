@@ -1,0 +1,86 @@
+"""The application: parts, routes, errors as answers, the files of the GUI, and the guard before all of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from samovar.errors import SamovarError
+from samovar.ids import VERSION
+from samovar.server import routes_files, routes_live, routes_runs, routes_workflows
+from samovar.server.auth import Guard
+from samovar.server.parts import Parts
+from samovar.server.problems import problem_data, status_of
+
+__all__ = ["STATIC", "make_app"]
+
+STATIC = Path(__file__).parent / "static"
+"""Where `npm run build` in web/ puts the GUI."""
+
+_MISSING = """<!doctype html><meta charset="utf-8"><title>Samovar</title>
+<body style="font: 16px/1.5 system-ui; max-width: 40em; margin: 4em auto">
+<h1>The workbench's pages are not built</h1>
+<p>The server runs, and its HTTP API is at <a href="/openapi.json">/openapi.json</a>.</p>
+<p>To build the pages, install Node 20 or newer and run <code>scripts/setup</code> in the repository
+(or <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>), then reload.</p></body>"""
+
+
+def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = STATIC) -> FastAPI:
+    """The application around its parts, which it closes when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        parts.live.attach(asyncio.get_running_loop())
+        yield
+        await asyncio.to_thread(parts.close)
+
+    app = FastAPI(
+        title="Samovar workbench",
+        version=VERSION,
+        lifespan=lifespan,
+        docs_url=None,  # its page loads scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.parts = parts
+    for module in (routes_workflows, routes_files, routes_runs, routes_live):
+        app.include_router(module.router)
+    _answer_errors(app)
+    _serve_pages(app, static)
+    app.add_middleware(Guard, token=token, loopback=loopback)
+    return app
+
+
+def _answer_errors(app: FastAPI) -> None:
+    @app.exception_handler(SamovarError)
+    async def known(_: Request, error: SamovarError) -> JSONResponse:
+        return JSONResponse({"error": problem_data(error)}, status_of(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def unreadable(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problem = {
+            "kind": "BadRequest",
+            "message": f"{where}: {first['msg']}.",
+            "hint": "See /openapi.json for what this route takes.",
+            "operator": None,
+        }
+        return JSONResponse({"error": problem}, 422)
+
+
+def _serve_pages(app: FastAPI, static: Path) -> None:
+    @app.get("/", include_in_schema=False)
+    def index() -> Response:
+        page = static / "index.html"
+        if not page.is_file():
+            return HTMLResponse(_MISSING, 503)
+        return FileResponse(page, headers={"cache-control": "no-cache"})
+
+    app.mount("/assets", StaticFiles(directory=static / "assets", check_dir=False), name="assets")

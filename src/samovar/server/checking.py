@@ -1,0 +1,143 @@
+"""What is wrong with a document, operator by operator, in the words of the library's own errors.
+
+The library stops at the first error; people at a canvas want all. So an operator with an error is set aside together
+with what comes after it, and the rest is checked on: each operator is told its own fault, none that only follows from
+another's. Fields and edges are checked without Spark; columns, expressions and types by Spark, when a session is there.
+Checking makes Python operators from their code, as starting a run does.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samovar.errors import SamovarError, WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.document import load_operators
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Graph, check_edges
+from samovar.server.confine import problem_of
+from samovar.server.shared import Problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Checked", "Checker", "check"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Problems, and for each operator that is sound the columns it gives (empty without Spark)."""
+
+    problems: tuple[Problem, ...] = ()
+    schemas: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    deep: bool = False
+    """Whether Spark had a say."""
+
+
+def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) -> Checked:
+    """All that is wrong with a document whose paths are relative to `files`."""
+    made, wrong = load_operators(document, folder=files)
+    items = [item for item in document["operators"] if isinstance(item, Mapping)]
+    problems = [problem(error) for error in wrong]
+    problems += [problem(found) for item in items if (found := problem_of(item, files)) is not None]
+    unsound = {p.operator for p in problems}
+    sound = {op.name: op for op in made if op.name not in unsound}
+    aside = {str(item.get("name")) for item in items} - sound.keys()
+    sound = _without(sound, aside)
+    sound = _with_sound_edges(sound, problems)
+    if not any(isinstance(op, ops.SINKS) for op in sound.values()) and not problems:
+        problems.append(
+            Problem(
+                "The workflow has no sink: nothing would be kept." if items else "The workflow is empty.",
+                "End it with a 'sink' (kept in the recording) or a 'write'."
+                if items
+                else "Add a source from the palette.",
+            )
+        )
+    if spark is None:
+        return Checked(tuple(problems))
+    return (
+        Checked(tuple(problems), _schemas(sound, spark, problems), True)
+        if sound
+        else Checked(tuple(problems))
+    )
+
+
+def problem(error: SamovarError) -> Problem:
+    """A library error as a problem."""
+    message = error.message.replace(" (the document)", "")
+    return Problem(message, error.hint, error.operator, type(error).__name__)
+
+
+def _without(sound: Mapping[str, Op], aside: set[str]) -> dict[str, Op]:
+    """The operators that neither are set aside nor come after one that is."""
+    gone = set(aside)
+    while True:
+        more = {n for n, op in sound.items() if n not in gone and gone & set(op.inputs)}
+        if not more:
+            return {n: op for n, op in sound.items() if n not in gone}
+        gone |= more
+
+
+def _with_sound_edges(sound: dict[str, Op], problems: list[Problem]) -> dict[str, Op]:
+    while sound:
+        try:
+            check_edges(sound)
+            return sound
+        except WorkflowError as error:
+            problems.append(problem(error))
+            if error.operator is None or error.operator not in sound:
+                return {}
+            sound = _without(sound, {error.operator})
+    return sound
+
+
+def _schemas(
+    sound: dict[str, Op], spark: SparkSession, problems: list[Problem]
+) -> dict[str, list[dict[str, str]]]:
+    from samovar.compile.analysis import analyse
+    from samovar.runtime.plans import made_live
+    from samovar.runtime.sources import source_schema
+
+    while sound:
+        order = check_edges(sound)
+        try:
+            graph = made_live(Graph("checked", {n: sound[n] for n in order}, {}))
+            sources = {op.name: source_schema(spark, op, graph.live.get(op.name)) for op in graph.sources}
+            found = analyse(spark, graph, sources).schemas
+            return {
+                name: [{"name": f.name, "type": f.dataType.simpleString()} for f in struct.fields]
+                for name, struct in found.items()
+            }
+        except SamovarError as error:
+            problems.append(problem(error))
+            if error.operator is None or error.operator not in sound:
+                return {}
+            sound = _without(sound, {error.operator})
+    return {}
+
+
+class Checker:
+    """Checks documents, and remembers the last few answers: several people look at the same document."""
+
+    def __init__(self, files: Path) -> None:
+        self._files = files
+        self._known: OrderedDict[tuple[str, bool], Checked] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def check(self, document: Mapping[str, Any], spark: SparkSession | None) -> Checked:
+        """As `check`. One at a time, so that a burst of edits does not occupy Spark."""
+        key = (json.dumps(document, sort_keys=True, default=str), spark is not None)
+        with self._guard:
+            found = self._known.get(key)
+            if found is None or '"op": "read"' in key[0] or '"op": "table"' in key[0]:  # files come and go
+                found = self._known[key] = check(document, self._files, spark)
+                while len(self._known) > 16:
+                    self._known.popitem(last=False)
+            return found

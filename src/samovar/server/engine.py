@@ -1,0 +1,62 @@
+"""The one Spark session of the server: started when it is first needed, or warmed up in the background."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """Gives the session; all callers get the same. Threads wait while it starts."""
+
+    def __init__(
+        self,
+        master: str | None = None,
+        conf: Mapping[str, Any] | None = None,
+        session: SparkSession | None = None,
+    ) -> None:
+        self._master = master
+        self._conf = dict(conf or {})
+        self._session = session
+        self._own = session is None
+        self._guard = threading.Lock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the session is there, so that asking for it takes no time."""
+        return self._session is not None
+
+    def session(self) -> SparkSession:
+        """The session; starting it takes seconds."""
+        with self._guard:
+            if self._session is None:
+                from samovar.runtime.session import spark_session
+
+                self._session = spark_session(master=self._master, conf=self._conf, app_name="samovar serve")
+            return self._session
+
+    def warm_up(self) -> None:
+        """Start the session in the background, and run a tiny job in it. A failure shows at the first real use."""
+
+        def work() -> None:
+            from samovar.errors import SamovarError
+            from samovar.runtime.session import warm_up
+
+            try:
+                warm_up(self.session())
+            except SamovarError:
+                return
+
+        threading.Thread(target=work, name="samovar-warm-up", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop the session, if it was started here."""
+        if self._own and self._session is not None:
+            self._session.stop()
+            self._session = None

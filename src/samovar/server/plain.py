@@ -1,0 +1,130 @@
+"""Values as JSON can hold them. However large a value is, what is made of it is small: containers are cut. Pure."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import islice
+from typing import Any
+
+from samovar.record.log import Counters
+from samovar.replay.moment import Moment, StepInfo
+from samovar.replay.trace import ABSENT, Change
+
+__all__ = ["change_data", "moment_data", "plain", "row_data", "step_data"]
+
+_ENTRIES = 100
+"""Entries of a container inside a value."""
+_LETTERS = 20_000
+_DEPTH = 8
+_EXACT = 2**53
+"""Whole numbers beyond this lose digits in a browser; they travel as text."""
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as JSON holds it: times and decimals as text, binary as base64, maps with other keys as pairs."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -_EXACT <= value <= _EXACT else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, str):
+        return value if len(value) <= _LETTERS else value[:_LETTERS] + " ..."
+    if value is ABSENT:
+        return {"$absent": True}
+    if isinstance(value, datetime | date | time):
+        return str(value)
+    if isinstance(value, Decimal | timedelta):
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"$binary": base64.b64encode(bytes(value)[:_LETTERS]).decode()}
+    if depth >= _DEPTH:
+        return {"$text": repr(value)[:200]}
+    if isinstance(value, Mapping):
+        return _mapping(value, depth)
+    if isinstance(value, list | tuple | AbstractSet):
+        return _items(value, depth)
+    if hasattr(value, "item") and not hasattr(value, "__len__"):  # a number of numpy's
+        return plain(value.item(), depth + 1)
+    return {"$text": _text(value)}
+
+
+def _mapping(value: Mapping[Any, Any], depth: int) -> Any:
+    entries = list(islice(value.items(), _ENTRIES + 1))
+    more = len(value) - _ENTRIES if len(entries) > _ENTRIES else 0
+    entries = entries[:_ENTRIES]
+    if all(isinstance(k, str) and not k.startswith("$") for k, _ in entries) and not more:
+        return {k: plain(v, depth + 1) for k, v in entries}
+    return {"$map": [[plain(k, depth + 1), plain(v, depth + 1)] for k, v in entries], "$more": more}
+
+
+def _items(value: Iterable[Any], depth: int) -> Any:
+    made = [plain(v, depth + 1) for v in islice(value, _ENTRIES + 1)]
+    if len(made) <= _ENTRIES:
+        return made
+    return {"$list": made[:_ENTRIES], "$more": max(1, _length(value) - _ENTRIES)}
+
+
+def _length(value: Any) -> int:
+    try:
+        return len(value)
+    except TypeError:
+        return 0
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)[:_LETTERS]
+    except Exception as error:  # a repr of the user's
+        return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
+
+
+def row_data(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A row, column by column."""
+    return None if row is None else {str(k): plain(v) for k, v in row.items()}
+
+
+def change_data(change: Change) -> dict[str, Any]:
+    """What a step changed."""
+    return {
+        "operator": change.operator,
+        "name": change.name,
+        "key": plain(change.key),
+        "keyed": change.keyed or change.key is not None,
+        "before": plain(change.before),
+        "after": plain(change.after),
+    }
+
+
+def step_data(step: StepInfo) -> dict[str, Any]:
+    """A computation step."""
+    return {
+        "operator": step.operator,
+        "port": step.port,
+        "row": row_data(step.row),
+        "outputs": [row_data(o) for o in step.outputs[:_ENTRIES]],
+        "changes": [change_data(c) for c in step.changes[:_ENTRIES]],
+    }
+
+
+def moment_data(id: str, moment: Moment, operators: Iterable[str]) -> dict[str, Any]:
+    """A moment: where it is, the counters, the step that led there, what changed since the moment before."""
+    last = moment.last
+    counters = moment.counters
+    return {
+        "moment": id,
+        "epoch": moment.epoch,
+        "counters": {
+            op: {"taken": list(counters[op].taken), "given": counters[op].given}
+            if op in counters
+            else {"taken": list(Counters().taken), "given": 0}
+            for op in operators
+        },
+        "last": None if last is None else step_data(last),
+        "changes": [change_data(c) for c in moment.changes[:_ENTRIES]],
+    }

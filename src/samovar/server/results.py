@@ -1,0 +1,139 @@
+"""Results by page: some rows of what a sink kept, without loading the others.
+
+A plain page reads the row groups it lies in, by the counts in Parquet footers. A page of filtered or sorted rows is
+computed by Spark, which gives the page alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from samovar.errors import SchemaProblem, UnknownName, WorkspaceError, nearest
+from samovar.graph import operators as ops
+from samovar.replay.past import Past
+from samovar.server.plain import row_data
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Page", "page_of"]
+
+MOST = 1000
+"""Rows of a page."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of a sink: those from `start` on, of `total` that meet the filter (None: not counted)."""
+
+    columns: list[dict[str, str]]
+    rows: list[dict[str, Any] | None]
+    start: int
+    total: int | None
+
+
+def page_of(
+    past: Past,
+    sink: str,
+    *,
+    start: int = 0,
+    count: int = 100,
+    where: str | None = None,
+    sort: str | None = None,
+    descending: bool = False,
+    session: Callable[[], SparkSession],
+) -> Page:
+    """A page of a sink's rows, in the order they were kept; `where` is SQL, `sort` a column."""
+    if start < 0 or not 1 <= count <= MOST:
+        raise WorkspaceError(
+            f"Expected a page from 0 on of 1 to {MOST} rows, got start={start}, count={count}."
+        )
+    files = _files(past, sink)
+    if not files:
+        return Page([], [], 0, 0)
+    schema = pq.read_schema(files[0])
+    columns = [{"name": f.name, "type": str(f.type)} for f in schema]
+    if where or sort:
+        table, total = _by_spark(session(), files, schema.names, where, sort, descending, start, count)
+    else:
+        table, total = _plain(files, start, count)
+    return Page(columns, [row_data(r) for r in table.to_pylist()], start, total)
+
+
+def _files(past: Past, sink: str) -> list[Path]:
+    sinks = {op.name: op for op in past.workflow.graph().sinks}
+    if sink not in sinks:
+        raise UnknownName(sink, sinks, what="a sink")
+    op = sinks[sink]
+    if isinstance(op, ops.Write):
+        raise WorkspaceError(
+            f"'{sink}' writes {op.format} files to {op.path}: they are not kept in the recording.",
+            hint="End the workflow with a 'sink' to look at rows here.",
+            operator=sink,
+        )
+    folders = past._recording.parts("results", sink, past.history.epochs)
+    return [f for folder in folders for f in sorted(folder.glob("*.parquet"))]
+
+
+def _plain(files: list[Path], start: int, count: int) -> tuple[pa.Table, int]:
+    found: list[pa.Table] = []
+    at, wanted = 0, count
+    empty: pa.Table | None = None
+    for file in files:
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+            if empty is None:
+                empty = opened.schema_arrow.empty_table()
+            for group in range(opened.metadata.num_row_groups):
+                rows = opened.metadata.row_group(group).num_rows
+                if wanted > 0 and at + rows > start:
+                    offset = max(0, start - at)
+                    part = opened.read_row_group(group).slice(offset, wanted)
+                    wanted -= part.num_rows
+                    found.append(part)
+                at += rows
+    made = found or ([empty] if empty is not None else [])
+    return pa.concat_tables(made, promote_options="permissive"), at
+
+
+def _by_spark(
+    spark: SparkSession,
+    files: list[Path],
+    names: list[str],
+    where: str | None,
+    sort: str | None,
+    descending: bool,
+    start: int,
+    count: int,
+) -> tuple[pa.Table, int | None]:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    frame = spark.read.parquet(*map(str, files))
+    if sort is not None and sort not in names:
+        close = nearest(sort, names)
+        raise SchemaProblem(
+            f"Expected a column of the result, got '{sort}'.",
+            hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(names)}.",
+        )
+    try:
+        if where:
+            frame = frame.filter(where)
+        total = frame.count() if where else sum(pq.read_metadata(f).num_rows for f in files)
+        if sort is not None:
+            quoted = "`" + sort.replace("`", "``") + "`"
+            key = F.col(quoted)
+            frame = frame.orderBy(key.desc_nulls_last() if descending else key.asc_nulls_last())
+        return frame.offset(start).limit(count).toArrow(), total
+    except PySparkException as error:
+        first = re.sub(r"^\[\w+(\.\w+)*\]\s*", "", str(error).splitlines()[0])
+        raise SchemaProblem(
+            f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {first}",
+            hint="For example: amount > 100 AND customer = 'Bob'.",
+        ) from None

@@ -1,0 +1,64 @@
+"""Routes of files: what the workspace has to read. Nothing outside of its folder is reachable."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import FileResponse
+
+from samovar.errors import NotInWorkspace, StorageProblem
+from samovar.server.parts import Parts, parts
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", tags=["files"])
+The = Annotated[Parts, Depends(parts)]
+
+
+@router.get("/files")
+def list_files(the: The) -> list[dict[str, Any]]:
+    """The files of the workspace."""
+    return the.workspace.list_files()
+
+
+@router.get("/files/{path:path}")
+def download(the: The, path: str) -> FileResponse:
+    """A file's bytes."""
+    found = the.workspace.existing_file(path)
+    if not found.is_file():
+        raise NotInWorkspace(f"Expected a file, got the folder '{path}'.")
+    return FileResponse(found, media_type="application/octet-stream", filename=found.name)
+
+
+@router.put("/files/{path:path}", status_code=201)
+async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
+    """Write a file from the request's body; it appears when it is complete, in the place of one of that name."""
+    target = the.workspace.file(path)
+    fresh = target.with_name(f".{secrets.token_hex(6)}.upload")
+    size = 0
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(fresh, "wb") as file:
+            async for chunk in request.stream():
+                size += len(chunk)
+                file.write(chunk)
+        os.replace(fresh, target)
+    except OSError as error:
+        raise StorageProblem(f"'{path}' could not be written: {error.strerror or error}.") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+    return {"path": path, "bytes": size}
+
+
+@router.delete("/files/{path:path}", status_code=204)
+def delete(the: The, path: str) -> None:
+    """Delete a file, or a folder with all that is in it."""
+    found = the.workspace.existing_file(path)
+    try:
+        shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
+    except OSError as error:
+        raise StorageProblem(f"'{path}' could not be deleted: {error.strerror or error}.") from error

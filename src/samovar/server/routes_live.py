@@ -1,0 +1,86 @@
+"""WebSockets: shared documents (Yjs), and news of executions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, WebSocket, WebSocketDisconnect
+
+from samovar.errors import SamovarError
+from samovar.server.live import Listener
+from samovar.server.parts import Parts, parts
+from samovar.server.rooms import Member, Refused
+
+__all__ = ["router"]
+
+router = APIRouter()
+The = Annotated[Parts, Depends(parts)]
+_WAITING = 5000
+"""Messages that may wait for a slow member; one that falls further behind is let go and synchronises anew."""
+
+
+@router.websocket("/api/documents/{id}")
+async def document(the: The, socket: WebSocket, id: str) -> None:
+    """The shared document of a workflow: the protocol of y-websocket, binary messages."""
+    await socket.accept()
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def send(message: bytes) -> None:
+        waiting.put_nowait(message if waiting.qsize() < _WAITING else None)
+
+    member = Member(send)
+    try:
+        room = the.rooms.enter(id, member)
+    except SamovarError as error:
+        await socket.close(4404, error.message[:120])
+        return
+    sending = asyncio.create_task(_send(socket, waiting))
+    try:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                break
+            data = message.get("bytes")
+            if data is None:
+                raise Refused(1003, "expected a binary message, got text")
+            room.receive(member, data)
+    except Refused as refused:
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+            await socket.close(refused.code, refused.reason[:120])
+    finally:
+        the.rooms.leave(id, member)
+        sending.cancel()
+
+
+async def _send(socket: WebSocket, waiting: asyncio.Queue[bytes | None]) -> None:
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        while (message := await waiting.get()) is not None:
+            await socket.send_bytes(message)
+        await socket.close(1013, "too far behind")
+
+
+@router.websocket("/api/live")
+async def live(the: The, socket: WebSocket) -> None:
+    """News of executions as JSON texts; on connecting, all of them as they are."""
+    await socket.accept()
+    listener = Listener()
+    the.live.add(listener)
+    known = [e.data() for e in the.executions.list()]
+    listener.news.put_nowait(json.dumps({"kind": "executions", "data": known}))
+    telling = asyncio.create_task(_tell(socket, listener))
+    try:
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass
+    finally:
+        the.live.remove(listener)
+        telling.cancel()
+
+
+async def _tell(socket: WebSocket, listener: Listener) -> None:
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        while (text := await listener.news.get()) is not None:
+            await socket.send_text(text)
+        await socket.close(1013, "too far behind")

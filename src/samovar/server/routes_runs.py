@@ -1,0 +1,272 @@
+"""Routes of executions and of recordings: starting, stopping, results by page, and travelling in time."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+import samovar as sv
+from samovar.errors import SamovarError, WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.code import operator_from_code
+from samovar.graph.document import load
+from samovar.server.confine import confine
+from samovar.server.journeys import Journey
+from samovar.server.parts import Parts, parts
+from samovar.server.problems import problem_data
+from samovar.server.results import MOST, page_of
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", tags=["runs"])
+The = Annotated[Parts, Depends(parts)]
+
+
+class Asked(BaseModel):
+    """Who asks."""
+
+    by: str = Field("", max_length=200)
+
+
+class Jump(BaseModel):
+    """Where to go: an interaction, an operator and tuples, an epoch; nothing: the end."""
+
+    interaction: str | None = None
+    operator: str | None = None
+    tuples: int | None = None
+    epoch: int | None = None
+
+
+class Step(BaseModel):
+    """A step from a moment."""
+
+    moment: str
+    how: Literal["over", "into", "out", "back"]
+    operator: str | None = None
+
+
+class When(BaseModel):
+    """A question: the first moment where something holds of an operator."""
+
+    operator: str
+    predicate: str = Field(max_length=10_000)
+
+
+class Fork(Asked):
+    """A fork: for each changed operator its code (Python operators) or its expression."""
+
+    changes: dict[str, str] = {}
+    row: dict[str, Any] | None = None
+
+
+# --- executions -----------------------------------------------------------------------------------------------------
+
+
+@router.get("/executions")
+def executions(the: The) -> list[dict[str, Any]]:
+    """What was asked for since the server started, the newest last."""
+    return [e.data() for e in the.executions.list()]
+
+
+@router.post("/workflows/{id}/run", status_code=202)
+async def run_workflow(the: The, id: str, given: Asked) -> dict[str, Any]:
+    """Queue a run of a workflow as it is now."""
+    with the.rooms.use(id) as room:
+        document = room.read().document
+    confine(document, the.workspace.files)
+    flow = load(document, folder=the.workspace.files)
+    flow.graph()
+
+    def make() -> Any:
+        return flow.start(spark=the.engine.session(), record=the.workspace.runs, watch=True)
+
+    return the.executions.submit(id, flow.name, given.by, make).data()
+
+
+@router.get("/executions/{id}")
+def execution(the: The, id: str) -> dict[str, Any]:
+    """An execution: its status, and its run's counters."""
+    return the.executions.get(id).data()
+
+
+@router.post("/executions/{id}/stop")
+def stop(the: The, id: str, given: Asked) -> dict[str, Any]:
+    """Stop an execution and wait until it has stopped; what was committed is kept."""
+    return the.executions.stop(id, given.by).data()
+
+
+# --- recordings -----------------------------------------------------------------------------------------------------
+
+
+@router.get("/recordings")
+def recordings(the: The) -> list[dict[str, Any]]:
+    """The recordings of the workspace, the newest last."""
+    return [_summary(the, run) for run in the.workspace.list_recordings()]
+
+
+def _summary(the: Parts, run: str) -> dict[str, Any]:
+    try:
+        past = sv.open(the.workspace.recording(run))
+        history = past.history
+        started = history.started
+        return {
+            "run": run,
+            "workflow": started.workflow if started else None,
+            "parent": started.parent if started else None,
+            "started": started.at if started else None,
+            "status": past.status,
+            "epochs": len(history.epochs),
+            "error": None,
+        }
+    except SamovarError as error:
+        return {"run": run, "status": "damaged", "error": problem_data(error)}
+
+
+@router.get("/recordings/{run}")
+def recording(the: The, run: str) -> dict[str, Any]:
+    """A recording: its counters, epochs, interactions, sinks, and the document that ran."""
+    past = sv.open(the.workspace.recording(run))
+    history = past.history
+    flow = past.workflow
+    graph = flow.graph()
+    failed = history.failed
+    return {
+        **_summary(the, run),
+        "progress": past.progress.as_dict(),
+        "epoch_list": [
+            {"epoch": e.epoch, "level": e.level, "seconds": e.seconds, "at": e.at} for e in history.epochs
+        ],
+        "failed_epoch": failed.epoch if failed is not None else None,
+        "message": history.ended.error if history.ended is not None else None,
+        "interactions": [msgspec.to_builtins(i) for i in past.interactions],
+        "operators": [
+            {"name": op.name, "op": op.kind, "inputs": list(op.inputs)} for op in graph.ops.values()
+        ],
+        "sinks": [op.name for op in graph.sinks if not isinstance(op, ops.Write)],
+    }
+
+
+@router.get("/recordings/{run}/results/{sink}")
+def results(
+    the: The,
+    run: str,
+    sink: str,
+    start: int = 0,
+    count: int = 100,
+    where: str | None = None,
+    sort: str | None = None,
+    descending: bool = False,
+) -> dict[str, Any]:
+    """Rows of a sink by page. `where` is SQL, `sort` a column; both are done by Spark."""
+    past = sv.open(the.workspace.recording(run))
+    count = min(count, MOST)
+    page = page_of(
+        past,
+        sink,
+        start=start,
+        count=count,
+        where=where,
+        sort=sort,
+        descending=descending,
+        session=the.engine.session,
+    )
+    return asdict(page)
+
+
+# --- travelling -----------------------------------------------------------------------------------------------------
+
+
+def _journey(the: Parts, run: str) -> Journey:
+    return the.journeys.enter(the.workspace.recording(run))
+
+
+@router.post("/recordings/{run}/jump")
+def jump(the: The, run: str, to: Jump) -> dict[str, Any]:
+    """Go to a moment."""
+    return _journey(the, run).jump(**to.model_dump())
+
+
+@router.post("/recordings/{run}/step")
+def step(the: The, run: str, given: Step) -> dict[str, Any]:
+    """Step over, into, out or back; the answer is the moment it leads to."""
+    return _journey(the, run).step(given.moment, given.how, given.operator)
+
+
+@router.post("/recordings/{run}/first")
+def first(the: The, run: str, question: When) -> dict[str, Any]:
+    """The first moment where something holds, under `found`; null when it never did."""
+    return {"found": _journey(the, run).first(question.operator, question.predicate)}
+
+
+@router.post("/recordings/{run}/failure")
+def failure(the: The, run: str) -> dict[str, Any]:
+    """For a failed run the moment just before the tuple that failed, under `found`."""
+    return {"found": _journey(the, run).failure()}
+
+
+@router.get("/recordings/{run}/moments/{moment}")
+def moment(the: The, run: str, moment: str) -> dict[str, Any]:
+    """A moment that was gone to: counters, the last step, changes."""
+    return _journey(the, run).moment(moment)
+
+
+@router.get("/recordings/{run}/moments/{moment}/state/{operator}")
+def state(
+    the: The,
+    run: str,
+    moment: str,
+    operator: str,
+    name: str | None = None,
+    start: int = 0,
+    where: str | None = None,
+) -> dict[str, Any]:
+    """An operator's state at a moment; maps by page (`name` and `start` say which)."""
+    return _journey(the, run).state(moment, operator, name, start, where)
+
+
+@router.get("/recordings/{run}/moments/{moment}/pending/{operator}")
+def pending(the: The, run: str, moment: str, operator: str, limit: int = 20) -> list[dict[str, Any]]:
+    """Tuples that wait at an operator."""
+    return _journey(the, run).pending(moment, operator, max(1, min(limit, 200)))
+
+
+@router.get("/recordings/{run}/moments/{moment}/steps/{operator}")
+def can_step(the: The, run: str, moment: str, operator: str) -> dict[str, Any]:
+    """Whether the operator's next tuple can be stepped over, and if not, why."""
+    return _journey(the, run).can_step(moment, operator)
+
+
+@router.get("/recordings/{run}/moments/{moment}/lines/{operator}")
+def lines(the: The, run: str, moment: str, operator: str) -> list[dict[str, Any]]:
+    """The lines that a Python operator's last step ran, with the locals at each."""
+    return _journey(the, run).lines(moment, operator)
+
+
+@router.post("/recordings/{run}/moments/{moment}/fork", status_code=202)
+async def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
+    """Queue a new run that starts from a moment, with other logic or a corrected tuple."""
+    journey = await run_in_threadpool(_journey, the, run)
+    at = journey.at(moment)
+    workflow = journey.past.workflow
+    changes = {name: _changed(workflow, name, text) for name, text in given.changes.items()}
+
+    def make() -> Any:
+        with journey.lock:
+            return at.fork(changes, row=given.row, record=the.workspace.runs, watch=True)
+
+    return the.executions.submit(None, f"{workflow.name} (fork)", given.by, make).data()
+
+
+def _changed(workflow: sv.Workflow, name: str, text: str) -> Any:
+    """What `Moment.fork` takes for an operator: an instance made from code, or an expression as it is."""
+    op = workflow.graph().ops.get(name)
+    if op is None:
+        raise WorkflowError(f"Expected an operator of the run, got '{name}'.", operator=name)
+    if isinstance(op, ops.Python):
+        return operator_from_code(msgspec.structs.replace(op, code=text))
+    return text

@@ -1,0 +1,197 @@
+"""Routes of workflows: the list, documents, checking, versions. Rooms are touched on the event loop alone."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Response
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from samovar.errors import WorkspaceError
+from samovar.graph.document import dump, load, to_document
+from samovar.ids import slug
+from samovar.server.catalogue import catalogue
+from samovar.server.checking import Checked
+from samovar.server.confine import confine
+from samovar.server.parts import Parts, parts
+from samovar.server.shared import Reading
+from samovar.server.versions import list_versions, read_version, save_version
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api", tags=["workflows"])
+The = Annotated[Parts, Depends(parts)]
+Document = dict[str, Any]
+
+
+class NewWorkflow(BaseModel):
+    """A workflow to make: empty, from a document (as data or text), or the example."""
+
+    name: str = Field(max_length=120)
+    document: Document | str | None = None
+    layout: dict[str, tuple[float, float]] | None = None
+
+
+class NewVersion(BaseModel):
+    """A name for the workflow as it is now."""
+
+    name: str = Field(max_length=200)
+    by: str = Field("", max_length=200)
+
+
+@router.get("/operators")
+def operators() -> list[dict[str, Any]]:
+    """The operators, each with its ports and the JSON Schema of its fields."""
+    return catalogue()
+
+
+@router.get("/workflows")
+async def list_workflows(the: The) -> list[dict[str, Any]]:
+    """The workflows of the workspace, and how many people are at each."""
+    return [_summary(the, id) for id in the.workspace.list_workflows()]
+
+
+def _summary(the: Parts, id: str) -> dict[str, Any]:
+    changed = (the.workspace.workflow(id) / "updates.log").stat().st_mtime
+    return {"workflow": id, "people": the.rooms.people(id), "changed": changed}
+
+
+@router.post("/workflows", status_code=201)
+async def new_workflow(the: The, given: NewWorkflow) -> dict[str, Any]:
+    """Make a workflow."""
+    document: Document = {"samovar": 1, "name": given.name, "operators": []}
+    load(document)  # the name is checked as the library does
+    if given.document is not None:
+        document = {**_plain_document(the, given.document), "name": given.name}
+    id = _free_id(the, given.name)
+    folder = the.workspace.workflow(id, new=True)
+    folder.mkdir()
+    with the.rooms.use(id) as room:
+        room.write(document, given.layout)
+    return _summary(the, id)
+
+
+def _plain_document(the: Parts, given: Document | str) -> Document:
+    if isinstance(given, str) and "\n" not in given and not given.lstrip().startswith("{"):
+        given += "\n"  # text, never the path of a file
+    flow = load(given)
+    document: Document = {"samovar": 1, "name": flow.name, "operators": _operators(flow)}
+    confine(document, the.workspace.files)
+    return document
+
+
+def _operators(flow: Any) -> list[dict[str, Any]]:
+    """All operators of a workflow as plain data, also those that lead to no sink."""
+    from samovar.graph.workflow import Graph
+
+    made: list[dict[str, Any]] = to_document(Graph(flow.name, flow._ops, {}))["operators"]
+    return made
+
+
+def _free_id(the: Parts, name: str) -> str:
+    base = slug(name)[:60]
+    known = set(the.workspace.list_workflows())
+    number, id = 1, base
+    while id in known:
+        number += 1
+        id = f"{base}-{number}"
+    return id
+
+
+@router.get("/workflows/{id}")
+async def workflow(the: The, id: str) -> dict[str, Any]:
+    """A workflow as it is now: its document, the places of its operators, and its runs' names."""
+    with the.rooms.use(id) as room:
+        reading = room.read()
+    return {**_summary(the, id), "document": reading.document, "layout": reading.layout, "ids": reading.ids}
+
+
+@router.put("/workflows/{id}")
+async def replace_workflow(the: The, id: str, document: Annotated[Document, Body()]) -> dict[str, Any]:
+    """Put a document in the place of a workflow; those who are at it see that as an edit."""
+    made = _plain_document(the, document)
+    with the.rooms.use(id) as room:
+        room.write(made, room.read().layout)
+    return await workflow(the, id)
+
+
+@router.delete("/workflows/{id}", status_code=204)
+async def delete_workflow(the: The, id: str) -> None:
+    """Delete a workflow and its versions. Its recordings stay."""
+    folder = the.workspace.workflow(id)
+    if the.rooms.people(id):
+        raise WorkspaceError(
+            f"Somebody is at the workflow '{id}'.", hint="Close it in all browsers, then delete it."
+        )
+    the.rooms.drop(id)
+    shutil.rmtree(folder)
+
+
+@router.get("/workflows/{id}/export")
+async def export(the: The, id: str, format: Literal["yaml", "json"] = "yaml") -> Response:
+    """The workflow as a document to run with `samovar run`; its paths are relative to the workspace's files."""
+    with the.rooms.use(id) as room:
+        document = room.read().document
+    kind = "application/yaml" if format == "yaml" else "application/json"
+    return Response(dump(document, format), media_type=kind)
+
+
+@router.get("/workflows/{id}/check")
+async def check_workflow(the: The, id: str, deep: bool = False) -> dict[str, Any]:
+    """What is wrong with a workflow, operator by operator, and the columns each operator gives.
+
+    Spark is asked when it is up already; `deep` starts it if need be.
+    """
+    with the.rooms.use(id) as room:
+        reading = room.read()
+    return await run_in_threadpool(_checked, the, reading, deep)
+
+
+@router.post("/check")
+async def check_document(
+    the: The, document: Annotated[Document, Body()], deep: bool = False
+) -> dict[str, Any]:
+    """The same for a document that is sent along."""
+    return await run_in_threadpool(_checked, the, Reading(document), deep)
+
+
+def _checked(the: Parts, reading: Reading, deep: bool) -> dict[str, Any]:
+    spark = the.engine.session() if deep or the.engine.ready else None
+    found: Checked = the.checker.check(reading.document, spark)
+    problems = [asdict(p) for p in (*reading.problems, *found.problems)]
+    return {"problems": problems, "schemas": found.schemas, "deep": found.deep}
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/workflows/{id}/versions")
+def versions(the: The, id: str) -> list[dict[str, Any]]:
+    """The named versions of a workflow, the newest first."""
+    return list_versions(the.workspace.workflow(id))
+
+
+@router.post("/workflows/{id}/versions", status_code=201)
+async def new_version(the: The, id: str, given: NewVersion) -> dict[str, Any]:
+    """Name the workflow as it is now."""
+    with the.rooms.use(id) as room:
+        reading = room.read()
+    return save_version(the.workspace.workflow(id), given.name, given.by, reading.document, reading.layout)
+
+
+@router.get("/workflows/{id}/versions/{number}")
+def version(the: The, id: str, number: int) -> dict[str, Any]:
+    """A version with its document."""
+    return read_version(the.workspace.workflow(id), number)
+
+
+@router.post("/workflows/{id}/versions/{number}/restore")
+async def restore(the: The, id: str, number: int) -> dict[str, Any]:
+    """Make the workflow what it was; those who are at it see that as an edit."""
+    found = read_version(the.workspace.workflow(id), number)
+    with the.rooms.use(id) as room:
+        room.write(found["document"], {k: (v[0], v[1]) for k, v in found["layout"].items()})
+    return await workflow(the, id)

@@ -1,0 +1,90 @@
+"""Starting the server: a socket, a token, a link, and uvicorn until Ctrl-C."""
+
+from __future__ import annotations
+
+import importlib.util
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from samovar.errors import EnvironmentProblem
+
+__all__ = ["NEEDED", "check_packages", "serve"]
+
+NEEDED = ("fastapi", "uvicorn", "websockets", "pycrdt")
+_TRIES = 20
+"""Ports that are tried when the wanted one is taken."""
+
+
+def check_packages() -> None:
+    """Raise EnvironmentProblem if the packages of the extra `server` are not there."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EnvironmentProblem(
+            f"Expected the packages of the workbench, {', '.join(missing)} not found.",
+            hint="Install them: pip install 'samovar[server]'.",
+        )
+
+
+def serve(
+    workspace: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    token: str | None = None,
+    master: str | None = None,
+    conf: dict[str, str] | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve a workspace until the process is told to end. `ready` is given the link once connections are taken."""
+    check_packages()
+    import uvicorn
+
+    from samovar.server.app import make_app
+    from samovar.server.engine import Engine
+    from samovar.server.parts import Parts
+    from samovar.server.rooms import MESSAGE_BYTES
+    from samovar.server.workspace import Workspace
+
+    chosen = token or secrets.token_urlsafe(24)
+    listening = _listen(host, port)
+    loopback = listening.getsockname()[0] in ("127.0.0.1", "::1")
+    engine = Engine(master, conf)
+    app = make_app(Parts(Workspace(workspace), engine), token=chosen, loopback=loopback)
+    engine.warm_up()
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            name = host if host not in ("0.0.0.0", "::") else socket.gethostname()
+            shown = f"[{name}]" if ":" in name else name
+            ready(f"http://{shown}:{listening.getsockname()[1]}/?token={chosen}")
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        ws="websockets-sansio",
+        ws_max_size=2 * MESSAGE_BYTES,
+        timeout_graceful_shutdown=5,
+    )
+    Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket on the wanted port or one of the next; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in range(port, port + (_TRIES if port else 1)):
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, candidate))
+            return made
+        except OSError as error:
+            made.close()
+            problem = error
+    raise EnvironmentProblem(
+        f"Expected a free port from {port} on at {host}, got: {problem.strerror or problem}.",
+        hint="Name another port with --port, or another address with --host.",
+    )

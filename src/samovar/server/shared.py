@@ -1,0 +1,322 @@
+"""A workflow as a shared document (Yjs), and as a workflow document.
+
+The shared form is made so that edits made at the same time merge into something sound:
+
+    workflow    map: name
+    operators   map: id -> map: name, op, x, y, fields -> map: field -> JSON text, or a shared text (`code`)
+    edges       map: "<id of the operator>/<port>" -> id of the operator that feeds it
+
+`read` gives the workflow document. Whatever is in the shared form, also nonsense that a broken client sent, what it
+gives has unique, well-formed names, inputs that exist, and no circle; what had to be left out or renamed for that is
+told in `problems`. It is a function of the shared form alone, so all who have the same form read the same document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pycrdt import Doc, Map, Text
+
+from samovar.graph.schema import KINDS, VERSION
+
+__all__ = ["Problem", "Reading", "arranged", "read", "shared_form", "write"]
+
+TEXTS = ("code",)
+"""Fields that are shared texts: people type in them at the same time."""
+_NAME = re.compile(r"[^\W\d][\w .-]*\Z")
+_EDGE = re.compile(r"(.+)/(\d{1,3})\Z", re.DOTALL)
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something a person should mend: where, what, and what to do."""
+
+    message: str
+    hint: str | None = None
+    operator: str | None = None
+    kind: str = "WorkflowError"
+    field: str | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A shared document, read."""
+
+    document: dict[str, Any]
+    layout: dict[str, tuple[float, float]] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    """From names to ids of the shared form."""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass
+class _Item:
+    id: str
+    name: str
+    kind: str
+    place: tuple[float, float]
+    fields: dict[str, Any]
+
+
+def shared_form(doc: Doc[Any]) -> tuple[Map[Any], Map[Any], Map[Any]]:
+    """The three maps of a shared document: workflow, operators, edges."""
+    return (
+        doc.get("workflow", type=Map),
+        doc.get("operators", type=Map),
+        doc.get("edges", type=Map),
+    )
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def read(doc: Doc[Any]) -> Reading:
+    """The workflow document a shared document stands for."""
+    workflow, operators, edges = shared_form(doc)
+    problems: list[Problem] = []
+    items = _items(operators, problems)
+    _name_apart(items, problems)
+    inputs = _inputs(items, edges, problems)
+    by_id = {item.id: item for item in items}
+    listed: list[dict[str, Any]] = []
+    for item in items:
+        ups = [by_id[up].name for up in inputs.get(item.id, ())]
+        made: dict[str, Any] = {"name": item.name, "op": item.kind}
+        if ups:
+            made["inputs"] = ups
+        listed.append(made | item.fields)
+    name = workflow.get("name")
+    return Reading(
+        {"samovar": VERSION, "name": name if _well_named(name) else "workflow", "operators": listed},
+        {item.name: item.place for item in items},
+        {item.name: item.id for item in items},
+        tuple(problems),
+    )
+
+
+def _well_named(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= 200 and _NAME.match(name) is not None
+
+
+def _items(operators: Map[Any], problems: list[Problem]) -> list[_Item]:
+    found: list[_Item] = []
+    for id in sorted(operators.keys()):
+        entry = operators[id]
+        kind = entry.get("op") if isinstance(entry, Map) else None
+        if not isinstance(entry, Map) or kind not in KINDS:
+            problems.append(Problem(f"Something that is no operator was left out (id {id[:40]!r})."))
+            continue
+        given = entry.get("name")
+        name = str(given)
+        if not _well_named(given):
+            fallback = f"{kind}_{len(found) + 1}"
+            problems.append(
+                Problem(
+                    f"Expected a name of letters, digits, '_', '.', '-' or blanks, got {str(name)[:40]!r}.",
+                    f"It is taken as '{fallback}'; give it a name that starts with a letter or '_'.",
+                    fallback,
+                )
+            )
+            name = fallback
+        found.append(_Item(id, name, kind, _place(entry), _fields(entry.get("fields"), name, problems)))
+    return found
+
+
+def _place(entry: Map[Any]) -> tuple[float, float]:
+    x, y = entry.get("x"), entry.get("y")
+    if isinstance(x, int | float) and isinstance(y, int | float) and abs(x) < 1e7 and abs(y) < 1e7:
+        return float(x), float(y)
+    return 0.0, 0.0
+
+
+def _fields(given: Any, name: str, problems: list[Problem]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key in sorted(given.keys()) if isinstance(given, Map) else ():
+        value = given[key]
+        if key in ("name", "op", "inputs", "input"):
+            continue
+        if isinstance(value, Text):
+            made[key] = str(value)
+            continue
+        try:
+            made[key] = json.loads(value)
+        except (TypeError, ValueError, RecursionError):
+            problems.append(Problem(f"The field '{key}' could not be read.", "Set it anew.", name, field=key))
+    return made
+
+
+def _name_apart(items: list[_Item], problems: list[Problem]) -> None:
+    """Names twice get a number; ids decide who keeps the name, so that all who read give the same names."""
+    taken = {item.name for item in items}
+    seen: set[str] = set()
+    for item in items:
+        if item.name in seen:
+            number = 2
+            while f"{item.name}_{number}" in taken:
+                number += 1
+            fresh = f"{item.name}_{number}"
+            problems.append(
+                Problem(
+                    f"Two operators are called '{item.name}'; this one is taken as '{fresh}'.",
+                    "Rename one of them.",
+                    fresh,
+                    "DuplicateName",
+                )
+            )
+            item.name = fresh
+            taken.add(fresh)
+        seen.add(item.name)
+
+
+def _inputs(items: list[_Item], edges: Map[Any], problems: list[Problem]) -> dict[str, list[str]]:
+    """For each operator the ids on its ports; edges to nowhere are left out, and those that close a circle."""
+    by_id = {item.id: item for item in items}
+    feeds: dict[str, list[tuple[int, str]]] = {}
+    reach: dict[str, set[str]] = {}
+
+    def leads_to(start: str, target: str) -> bool:
+        seen, waiting = set(), [start]
+        while waiting:
+            at = waiting.pop()
+            if at == target:
+                return True
+            if at not in seen:
+                seen.add(at)
+                waiting += reach.get(at, ())
+        return False
+
+    for key in sorted(edges.keys()):
+        match, source = _EDGE.match(key), edges[key]
+        if match is None or not isinstance(source, str):
+            continue
+        target, port = match[1], int(match[2])
+        if target not in by_id or source not in by_id:
+            continue
+        if leads_to(target, source):
+            problems.append(
+                Problem(
+                    f"The edge from '{by_id[source].name}' to '{by_id[target].name}' closes a circle and is left out.",
+                    "A workflow is acyclic: remove one of its edges.",
+                    by_id[target].name,
+                    "CyclicWorkflow",
+                )
+            )
+            continue
+        reach.setdefault(source, set()).add(target)
+        feeds.setdefault(target, []).append((port, source))
+    return {target: [source for _, source in sorted(found)] for target, found in feeds.items()}
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def write(
+    doc: Doc[Any], document: Mapping[str, Any], layout: Mapping[str, tuple[float, float]] | None = None
+) -> None:
+    """Make the shared document say what a workflow document says. What is the same already is not touched.
+
+    The document has to be one that `samovar.graph.document.load` takes. Operators keep their ids by name.
+    """
+    ids = read(doc).ids
+    wanted = {str(item["name"]): item for item in document["operators"]}
+    places = dict(arranged(document))
+    if layout is not None:
+        places.update({name: place for name, place in layout.items() if name in wanted})
+    workflow, operators, edges = shared_form(doc)
+    with doc.transaction(origin="server"):
+        if workflow.get("name") != document["name"]:
+            workflow["name"] = str(document["name"])
+        kept = {ids[name] for name in wanted if name in ids}
+        for id in sorted(set(operators.keys()) - kept):
+            del operators[id]
+        for number, (name, item) in enumerate(wanted.items()):
+            ids[name] = id = ids.get(name) or new_id(number)
+            _write_operator(operators, id, item, places[name])
+        links = {
+            f"{ids[name]}/{port}": ids[up]
+            for name, item in wanted.items()
+            for port, up in enumerate(_ups(item))
+        }
+        for key in sorted(set(edges.keys()) - links.keys()):
+            del edges[key]
+        for key, source in links.items():
+            if edges.get(key) != source:
+                edges[key] = source
+
+
+def new_id(number: int = 0) -> str:
+    """An id that sorts after those made before: time, a number, and chance."""
+    return f"{_base36(int(time.time() * 1000), 9)}{_base36(number, 3)}{secrets.token_hex(3)}"
+
+
+def _base36(value: int, width: int) -> str:
+    made = ""
+    while value:
+        value, digit = divmod(value, 36)
+        made = _DIGITS[digit] + made
+    return made.rjust(width, "0")
+
+
+def _ups(item: Mapping[str, Any]) -> list[str]:
+    given = item.get("inputs", item.get("input", []))
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _write_operator(
+    operators: Map[Any], id: str, item: Mapping[str, Any], place: tuple[float, float]
+) -> None:
+    if id not in operators:
+        operators[id] = Map()
+        operators[id]["fields"] = Map()
+    entry = operators[id]
+    plain = {"name": str(item["name"]), "op": str(item["op"]), "x": float(place[0]), "y": float(place[1])}
+    for key, value in plain.items():
+        if entry.get(key) != value:
+            entry[key] = value
+    if not isinstance(entry.get("fields"), Map):
+        entry["fields"] = Map()
+    fields = entry["fields"]
+    values = {k: v for k, v in item.items() if k not in ("name", "op", "inputs", "input")}
+    for key in sorted(set(fields.keys()) - values.keys()):
+        del fields[key]
+    for key, value in values.items():
+        _write_field(fields, key, value)
+
+
+def _write_field(fields: Map[Any], key: str, value: Any) -> None:
+    old = fields.get(key)
+    if key in TEXTS and isinstance(value, str):
+        if not isinstance(old, Text):
+            fields[key] = Text(value)
+        elif str(old) != value:
+            old.clear()
+            old += value
+        return
+    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(old, Text) or old != text:
+        fields[key] = text
+
+
+def arranged(document: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Places for operators: columns by their distance from the sources, in rows as they come."""
+    ups = {str(item["name"]): _ups(item) for item in document["operators"]}
+    column: dict[str, int] = {}
+    for _ in ups:
+        settled = {n: max((column.get(u, 0) + 1 for u in of if u in ups), default=0) for n, of in ups.items()}
+        if settled == column:
+            break
+        column = settled
+    rows: dict[int, int] = {}
+    made: dict[str, tuple[float, float]] = {}
+    for name in ups:
+        at = column.get(name, 0)
+        made[name] = (60.0 + 240.0 * at, 60.0 + 130.0 * rows.get(at, 0))
+        rows[at] = rows.get(at, 0) + 1
+    return made
