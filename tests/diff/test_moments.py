@@ -62,6 +62,22 @@ def test_the_moment_is_the_tuple_where_two_recordings_part(spark: Any, tmp_path:
         assert {t.operator for t in scope} >= {"best"}
 
 
+@pytest.mark.slow
+def test_behind_an_aggregate_the_moment_is_what_went_into_the_group(spark: Any, tmp_path: Path) -> None:
+    sides = []
+    for operator in (Best(), Wrong()):
+        flow = sv.Workflow("totals")
+        paid = flow.values("customer string, amount double", PAYMENTS, name="paid")
+        best = paid.apply(operator, name="best")
+        best.groupBy("customer").agg("sum(highest) AS total").sink("S")
+        run = flow.run(spark=spark, record=tmp_path, progress=False)
+        sides.append(sv.open(run.recording, spark=spark))
+    verdict = compare(*sides)
+    assert verdict.row("right")["customer"] == "Bob"
+    moment = verdict.moment("right")
+    assert moment.pending("best")[0].row == {"customer": "Bob", "amount": 17.0}
+
+
 def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, tmp_path: Path) -> None:
     past = recorded(spark, tmp_path, Best())
     table = past.result("S").to_pylist()

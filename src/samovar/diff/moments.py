@@ -8,6 +8,7 @@ gave something else, and that is where the moment is. Else it is at the operator
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from samovar.diff.events import canonical
@@ -47,14 +48,20 @@ def _past_of(given: Any) -> Any:
 
 
 def _parting(way: Sequence[Any], theirs: Sequence[Any]) -> int:
-    """The number of the tuple at which two ways part, seen from the sources; 0, the row itself, if nothing is known."""
+    """The number of the tuple at which two ways part: one the other side lacks, though it has what it was made from.
+
+    The row itself, 0, where nothing is known. Behind an aggregate the ways of all that went into its group follow each
+    other; the first of these that parts is the one.
+    """
     known: dict[str, set[Any]] = {}
     for step in theirs:
         known.setdefault(step.operator, set()).add(canonical(dict(step.row)))
-    if not known or not any(canonical(dict(s.row)) in known.get(s.operator, ()) for s in way):
-        return 0
-    for number in range(len(way) - 1, -1, -1):
-        step = way[number]
-        if canonical(dict(step.row)) not in known.get(step.operator, ()) and number + 1 < len(way):
+
+    def has(step: Any) -> bool:
+        return canonical(dict(step.row)) in known.get(step.operator, ())
+
+    for number, (step, origin) in enumerate(pairwise(way)):
+        made_from = tuple(step.position)[: len(origin.position)] == tuple(origin.position)
+        if made_from and not has(step) and has(origin):
             return number
     return 0
