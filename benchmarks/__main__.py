@@ -11,6 +11,7 @@ _BENCHMARKS = {
     "compare": "two tables of a million rows: samovar compare, exceptAll, assertDataFrameEqual, chispa, datacompy",
     "matcher": "events a second that the matcher of two streams compares, by dependence and by what is unmatched",
     "memory": "the driver's memory at two scales of the input",
+    "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
     "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
 }
 

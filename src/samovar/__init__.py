@@ -93,10 +93,10 @@ class _Engine:
         return module.start(flow, **options)
 
     def schema(self, flow: Workflow, name: str) -> Any:
-        return importlib.import_module("samovar.runtime.run").schema(flow, name)
+        return importlib.import_module("samovar.runtime.plans").schema(flow, name)
 
     def as_sql(self, graph: Graph) -> Graph:
-        made: Graph = importlib.import_module("samovar.runtime.run").as_sql(graph)
+        made: Graph = importlib.import_module("samovar.runtime.plans").as_sql(graph)
         return made
 
 

@@ -214,10 +214,11 @@ def test_interactions_are_listed_and_jumped_to(at: Debugger, monkeypatch: pytest
     past: Any = at.past
     made = SimpleNamespace(id="I1", operator="tally", tuples=2, epoch=0, note="odd", at=1.0)
     moments = {"I1": past.jump("tally", tuples=2)}
-    stand_in = SimpleNamespace(interactions=[made], jump=lambda to: moments[to])
+    cost = SimpleNamespace(seconds=1.0, bytes=0)
+    stand_in = SimpleNamespace(interactions=[made], jump=lambda to: moments[to], jump_cost=lambda to: cost)
     monkeypatch.setattr(at, "past", stand_in)
     answer = at.do("interactions")
-    assert answer.data["interactions"] == [vars(made)]
+    assert answer.data["interactions"] == [{**vars(made), **vars(cost)}]
     assert "odd" in drawn(at, answer)
     assert place(at.do("jump I1"))[1]["tally"] == 2
     assert completions("jump I", at.names()) == ["I1"]

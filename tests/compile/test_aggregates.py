@@ -238,6 +238,13 @@ def test_decimal_averages_are_exact(spark: SparkSession, size: tuple[int, int], 
     check(df, ["k"], ["avg(x)", "try_avg(x) AS t", "sum(x)", "avg(x) + 1"])
 
 
+def test_averages_of_more_than_34_digits(spark: SparkSession) -> None:
+    big = decimal.Decimal(-(10**34 - 1)).scaleb(-6, decimal.Context(prec=50))
+    rows = [(0, 4, big), (1, 4, big), (2, 4, decimal.Decimal("0.000001")), (0, 5, big), (1, 5, big)]
+    df = spark.createDataFrame(rows, "epoch int, k int, x decimal(38,6)").coalesce(1)
+    check(df, ["k"], ["avg(x)", "sum(x)"])
+
+
 def test_a_decimal_average_at_a_tie_rounds_away_from_zero_as_spark_does(spark: SparkSession) -> None:
     # 1 / 16 = 0.0625: one digit more than decimal(5,0) averages have is a tie at 0.00005 for n = 20000.
     df = spark.range(20_000).selectExpr(

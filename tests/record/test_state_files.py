@@ -19,7 +19,15 @@ import samovar as sv
 from samovar.errors import RecordingCorrupt, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
-from samovar.record.state_files import Header, StateCapture, read_header, read_state, restore, write_state
+from samovar.record.state_files import (
+    Header,
+    StateCapture,
+    composed,
+    read_header,
+    read_state,
+    restore,
+    write_state,
+)
 from samovar.runtime.code import by_value
 
 
@@ -145,6 +153,23 @@ def test_any_changes_over_epochs_are_restored_from_their_files(
         again = StateCapture("op", fresh)
         again.settle()
         assert again.changes() == {"maps": {}, "lists": {}, "values": {}, "gone": ()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(_steps, max_size=6), min_size=1, max_size=5))
+def test_changes_put_together_do_what_they_do_one_after_the_other(parts: list[list[tuple[Any, ...]]]) -> None:
+    code = pickle.dumps(Everything())
+    live: Everything = pickle.loads(code)
+    capture = StateCapture("op", live)
+    kept: dict[str, Any] | None = None
+    for steps in parts:
+        for step in steps:
+            _change(live, step)
+        changes = capture.changes()
+        kept = changes if kept is None else composed(kept, changes)
+    fresh: Everything = pickle.loads(code)
+    restore(fresh, [pickle.loads(pickle.dumps(kept))])
+    assert _content(fresh) == _content(live)
 
 
 def test_a_worker_that_is_behind_catches_up_by_the_files_since(tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_sizes_tell_bytes_by_kind(recording: Path) -> None:
     for kind, size in {"state": 20, "deltas": 30, "stash": 40, "rejected": 50}.items():
         (folder / kind / "op").mkdir(parents=True)
         (folder / kind / "op" / "f").write_bytes(b"x" * size)
+    (folder / "state" / "op" / "0000.mark0001").write_bytes(b"x" * 25)
     for kind, size in {"inputs": 60, "code": 70}.items():
         (recording / kind).mkdir()
         (recording / kind / "f").write_bytes(b"x" * size)
@@ -105,6 +106,7 @@ def test_sizes_tell_bytes_by_kind(recording: Path) -> None:
     assert sizes == {
         "results": 10,
         "state": 20,
+        "marks": 25,
         "deltas": 30,
         "stash": 40,
         "rejected": 50,

@@ -138,7 +138,7 @@ def life(seed: int, steps: int = 12) -> tuple[list[dict[str, Any]], list[list[Ch
     for _ in range(steps):
         for _ in range(rnd.choice([0, 1, 1, 2, 3])):
             operator.act(rnd)
-        changes.append(apply_changes("P", state, told(capture.changes())))
+        changes.append(apply_changes("P", state, told(capture.changes()), {}))
         assert state == attributes(operator)
         states.append(copy.deepcopy(state))
     return states, changes
@@ -194,14 +194,14 @@ def test_a_step_that_changes_nothing_in_a_map_tells_nothing_of_it(seed: int) -> 
 def test_null_is_a_key_like_any_other() -> None:
     change = {"maps": {"m": (False, {None: 1}, ())}, "lists": {}, "values": {}, "gone": ()}
     state: dict[str, Any] = {"m": {"a": 0}}
-    made = apply_changes("P", state, change)
+    made = apply_changes("P", state, change, {})
     assert state == {"m": {"a": 0, None: 1}}
     assert Timeline({"m": {"a": 0}}, [made]).at(1) == state
 
 
 def test_a_key_that_went_and_came_back_in_one_step_keeps_what_was_before() -> None:
     change = {"maps": {"m": (False, {"a": 2}, ("a",))}, "lists": {}, "values": {}, "gone": ()}
-    (made,) = apply_changes("P", {"m": {"a": 1, "b": 1}}, change)
+    (made,) = apply_changes("P", {"m": {"a": 1, "b": 1}}, change, {})
     assert (made.key, made.before, made.after) == ("a", 1, 2)
 
 

@@ -255,7 +255,7 @@ def test_a_row_that_does_not_fit_is_a_mismatch_with_its_input(tmp_path: Path) ->
 
 
 def test_a_partition_read_to_its_end_is_marked_when_asked_for(tmp_path: Path) -> None:
-    function = chain_function(task(tmp_path, Sum(), marks=True))
+    function = chain_function(task(tmp_path, Sum(), signs=True))
     whole = function(iter([batch([1, 2])]))
     next(whole)
     assert not list((tmp_path / "e0").rglob("ran-*"))

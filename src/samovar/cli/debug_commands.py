@@ -241,6 +241,8 @@ class Debugger(Place):
                 "epoch": i.epoch,
                 "note": i.note,
                 "at": i.at,
+                "seconds": self.past.jump_cost(i).seconds,
+                "bytes": self.past.jump_cost(i).bytes,
             }
             for i in self._ask(self.past, "interactions", "interactions")
         ]

@@ -233,13 +233,14 @@ class Screen:
             self._say("The run has no interactions.", "dim")
             return
         table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for title in ("id", "operator", "tuples", "epoch"):
-            table.add_column(title, justify="right" if title in ("tuples", "epoch") else "left", no_wrap=True)
+        for title in ("id", "operator", "tuples", "epoch", "jump"):
+            table.add_column(title, justify="left" if title in ("id", "operator") else "right", no_wrap=True)
         table.add_column("note", overflow="fold")
         for i in found:
             tuples = f"{i['tuples']:,}" if isinstance(i["tuples"], int) else ""
+            cost = f"about {i['seconds']:.0f} s"
             table.add_row(
-                str(i["id"]), str(i["operator"] or ""), tuples, str(i["epoch"]), Text(i["note"] or "")
+                str(i["id"]), str(i["operator"] or ""), tuples, str(i["epoch"]), cost, Text(i["note"] or "")
             )
         self.console.print(table)
 

@@ -384,11 +384,13 @@ def _decimal_average(total: str, count: str, argument: DecimalType) -> str:
     width = scale + 4
     result = f"DECIMAL({min(precision + 4, 38)},{min(width, 38)})"
     whole_type = f"DECIMAL({min(precision + 10, 38) - scale},0)"
+    # Spark's abs() and unary minus round at 34 digits; a difference does not.
+    unsigned_total = f"(CASE WHEN {total} < 0 THEN 0BD - {total} ELSE {total} END)"
     # SQL has no LET: a one-element array binds each step. n: count, w and f: whole and fraction of |total|.
     start = (
         f"named_struct('n', CAST(nullif({count}, 0) AS DECIMAL(15,0)), "
-        f"'w', CAST(floor(abs({total})) AS {whole_type}), "
-        f"'f', CAST(abs({total}) % 1BD AS DECIMAL({scale + 1},{scale})))"
+        f"'w', CAST(floor({unsigned_total}) AS {whole_type}), "
+        f"'f', CAST({unsigned_total} % 1BD AS DECIMAL({scale + 1},{scale})))"
     )
     # q: whole part of the average; r: the rest of |total|, in units of the last digit of the result.
     divided = (

@@ -46,6 +46,8 @@ class EpochInputs(Protocol):
     """Whether this is the first epoch of its level."""
     last: bool
     """Whether the level's sources end with this epoch."""
+    marks: tuple[tuple[int, ...], ...]
+    """Positions at which Python operators keep their state: then they are told where their rows lie."""
 
     def slice(self, name: str) -> DataFrame: ...
     def whole(self, name: str) -> DataFrame: ...
@@ -334,7 +336,7 @@ class Frames:
         workers = plan.partitions(chain[0])
         df = df.repartition(workers, BUCKET) if head.by else df.repartition(workers)
         df = df.sortWithinPartitions(*first, *order) if first or order else df
-        if order and not plan.width[tail]:
+        if order and not plan.width[tail] and not self.inputs.marks:
             df = df.drop(*order)  # they have done their work: a worker gets what it uses
         return df.mapInArrow(function, out)
 

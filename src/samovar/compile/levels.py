@@ -12,6 +12,9 @@ Three ways bring rows over a blocking edge or to a higher level:
   cut into epochs: the first epoch of the join's level takes it whole.
 - *stash*: anything else is written as it is produced and read back as a source of the higher level.
 
+An operator with a volatile expression (`rand()`, `uuid()`, the present time) is computed once and never again: its
+output is stashed, so that everything behind it and every replay sees the values that were.
+
 What is computed once works on the lowest level that asks for it, so that a stash is needed only where several do.
 """
 
@@ -55,6 +58,8 @@ class Placement:
     build: Mapping[str, Side]
     inline: frozenset[str]
     levels: int
+    fixed: frozenset[str] = frozenset()
+    """Operators that would give something else if they were computed again: a replay reads what they gave."""
 
     def free(self, name: str) -> bool:
         """Whether the operator is computed again on every level that needs it, instead of once."""
@@ -94,6 +99,7 @@ def place(
     graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]
 ) -> Placement:
     """Place every operator. `sizes` are the sources' bytes; `volatile` operators are never computed twice."""
+    fixed = frozenset(n for n in volatile if shapes[n] not in (*_ENDING, "sink", "source"))
     weight = _weights(graph, shapes, sizes)
     build: dict[str, Side] = {}
     inline: set[str] = set()
@@ -115,11 +121,12 @@ def place(
                 shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])
             ):
                 inline.add(name)
-            level[name] = ready[name] = max(ready[p], ready[b] if name in inline else ready[b] + 1)
+            level[name] = max(ready[p], ready[b] if name in inline else ready[b] + 1)
+            ready[name] = level[name] + (name in fixed)
             wholeable[name] = calm and name in inline and wholeable[p]
         else:
             level[name] = max(ready[up] for up in inputs)
-            ready[name] = level[name] + (shape in _ENDING)
+            ready[name] = level[name] + (shape in _ENDING or name in fixed)
             wholeable[name] = (shape in _ENDING) or (
                 calm and shape in _FREE and all(wholeable[u] for u in inputs)
             )
@@ -145,6 +152,9 @@ def place(
                 whole[name] |= whole[consumer]
             else:
                 streams[name].add(level[consumer])
+        if name in fixed and streams[name] | whole[name]:
+            streams[name].add(level[name])
+            stashed.add(name)
         once = shapes[name] not in _ENDING and name not in free
         if once and streams[name] and name not in stashed:
             level[name] = max(level[name], min(streams[name]))  # nothing asks for it before
@@ -160,6 +170,7 @@ def place(
         build,
         frozenset(inline),
         count,
+        fixed & stashed,
     )
 
 

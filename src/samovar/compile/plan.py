@@ -214,6 +214,8 @@ def _positions_needed(plan: Plan) -> set[str]:
     graph, shapes = plan.graph, plan.placement.shapes
     needed: set[str] = set()
     for name in reversed(list(graph.ops)):
+        if name in plan.placement.fixed:
+            needed.add(name)  # a trace ties its tuples to those they were made from
         for consumer, _ in graph.consumers(name):
             op = graph.ops[consumer]
             match shapes[consumer]:

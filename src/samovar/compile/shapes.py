@@ -53,9 +53,12 @@ GENERATORS = _words(
 )
 VOLATILE = _words(
     """rand randn random uuid uniform randstr shuffle current_timestamp now localtimestamp current_date curdate
-    current_time unix_timestamp monotonically_increasing_id spark_partition_id input_file_name
+    current_time monotonically_increasing_id spark_partition_id input_file_name
     input_file_block_start input_file_block_length"""
 )
+_WITHOUT_PARENTHESES = _words("current_timestamp current_date current_time localtimestamp")
+_NOW_IF_EMPTY = _words("unix_timestamp")
+"""The present time if nothing is handed to them."""
 _OVER = re.compile(r"\bover\b\s*(\(|\w)", re.IGNORECASE)
 
 
@@ -97,7 +100,17 @@ def shape_of(op: Op, *, stateless: bool = False) -> Shape:
 
 def is_volatile(op: Op) -> bool:
     """Whether an expression of the operator may give another value when computed again."""
-    return any(function_names(text) & VOLATILE for text in op.expressions())
+    return any(function_names(text) & VOLATILE or _asks_the_time(text) for text in op.expressions())
+
+
+def _asks_the_time(text: str) -> bool:
+    try:
+        words = [t.text.lower() for t in tokenise(text)]
+    except SqlTextError:
+        return False
+    if _WITHOUT_PARENTHESES & set(words):
+        return True
+    return any(w in _NOW_IF_EMPTY and words[i + 1 : i + 3] == ["(", ")"] for i, w in enumerate(words))
 
 
 def function_names(text: str) -> frozenset[str]:

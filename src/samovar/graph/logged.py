@@ -18,10 +18,10 @@ T = TypeVar("T")
 class Results:
     """Results of one operator in one epoch: kept in a run, given back in a replay."""
 
-    def __init__(self, kept: list[Any] | None = None) -> None:
+    def __init__(self, kept: list[Any] | None = None, start: int = 0) -> None:
         self.made: list[Any] = []
         self._kept = kept
-        self._next = 0
+        self._next = start
 
     def of(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of a call, or what it was when the call was made in the run."""

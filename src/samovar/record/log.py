@@ -100,6 +100,8 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     rejected: dict[str, int] = {}
     bytes: int = 0
     """Input bytes this epoch took."""
+    marks: tuple[tuple[int, ...], ...] = ()
+    """Positions inside the epoch at which the state of Python operators was kept."""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,8 +21,20 @@ import msgspec
 from samovar.errors import RecordingCorrupt, WorkflowError
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
+from samovar.record.blocks import Patch, changed_blocks, joined, patched
 
-__all__ = ["Header", "StateCapture", "dumps", "read_header", "read_state", "restore", "write_state"]
+__all__ = [
+    "Header",
+    "StateCapture",
+    "composed",
+    "dumps",
+    "is_mark",
+    "mark_name",
+    "read_header",
+    "read_state",
+    "restore",
+    "write_state",
+]
 
 _MAGIC = b"SVS1"
 _LENGTHS = struct.Struct("<IQ")
@@ -39,6 +51,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     given: int = 0
     entries: int = 0
     seconds: float = 0.0
+    passed: int = 0
+    """How many of the epoch's marks the tuples reached."""
+    marks: tuple[int, ...] = ()
+    """The marks at which the state was kept, counted from 1."""
 
 
 class StateCapture:
@@ -51,6 +67,8 @@ class StateCapture:
         self.name = name
         self.instance = instance
         self._pickled: dict[str, bytes] = {}
+        self._known: dict[str, bytes] = {}
+        """Plain values as those know them who get the changes: blocks are told against these."""
         self._sizes: dict[str, int] = {}
         """How many keys each map had when it was taken last."""
 
@@ -59,7 +77,7 @@ class StateCapture:
         kinds = declared(type(self.instance))
         maps: dict[str, Any] = {}
         lists: dict[str, Any] = {}
-        values: dict[str, bytes] = {}
+        values: dict[str, bytes | Patch] = {}
         present = self._attributes()
         for name, value in present.items():
             kind = kinds.get(name)
@@ -79,10 +97,12 @@ class StateCapture:
             else:
                 pickled = self._pickle(name, value)
                 if self._pickled.get(name) != pickled:
-                    values[name] = self._pickled[name] = pickled
+                    values[name] = changed_blocks(self._known.get(name), pickled)
+                    self._pickled[name] = self._known[name] = pickled
         gone = tuple(n for n in self._pickled if n not in present)
         for name in gone:
             del self._pickled[name]
+            self._known.pop(name, None)
         return {"maps": maps, "lists": lists, "values": values, "gone": gone}
 
     def _changed(self, name: str, value: StateMap[Any, Any]) -> dict[Any, Any]:
@@ -94,9 +114,15 @@ class StateCapture:
         old = value.changed.difference(tail)
         return {k: dict.__getitem__(value, k) for k in (*old, *reversed(tail)) if k in value}
 
-    def settle(self) -> None:
-        """Take the present state as the base without writing it."""
+    def settle(self, known: dict[str, bytes] | None = None) -> None:
+        """Take the present state as the base without writing it; `known` are plain values as the files have them."""
         self.changes()
+        self._known = dict(known or {})
+
+    @property
+    def known(self) -> dict[str, bytes]:
+        """Plain values as those know them who got all changes so far."""
+        return dict(self._known)
 
     def whole(self) -> dict[str, Any]:
         """The whole state, in the form of changes from nothing."""
@@ -129,6 +155,30 @@ class StateCapture:
             raise _unpicklable(f"The state '{name}'", self.name, error) from None
 
 
+def composed(first: dict[str, Any], then: dict[str, Any]) -> dict[str, Any]:
+    """The changes that do what two changes do one after the other."""
+    maps = dict(first["maps"])
+    for name, (replaced, changed, deleted) in then["maps"].items():
+        before = maps.get(name)
+        if replaced or before is None:
+            maps[name] = (replaced, changed, deleted)
+            continue
+        kept = {k: v for k, v in before[1].items() if k not in deleted}
+        gone = tuple(dict.fromkeys((*before[2], *deleted)))
+        maps[name] = (before[0], kept | changed, gone)
+    lists = dict(first["lists"])
+    for name, (base, items) in then["lists"].items():
+        if base is None or name not in lists:
+            lists[name] = (base, items)
+        else:
+            lists[name] = (lists[name][0], [*lists[name][1], *items])
+    values = {n: v for n, v in first["values"].items() if n not in then["gone"]}
+    for name, value in then["values"].items():
+        values[name] = joined(values[name], value) if name in values else value
+    gone = tuple(n for n in dict.fromkeys((*first["gone"], *then["gone"])) if n not in values)
+    return {"maps": maps, "lists": lists, "values": values, "gone": gone}
+
+
 def dumps(value: Any) -> bytes:
     """Pickled; with the classes themselves where another process could not import them (a document's, a script's)."""
     try:
@@ -147,9 +197,17 @@ def _unpicklable(what: str, operator: str, error: Exception) -> WorkflowError:
     )
 
 
-def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
-    """Bring a fresh instance to the state that a sequence of changes leads to."""
+def restore(
+    instance: Operator, changes: Iterable[dict[str, Any]], pickled: dict[str, bytes] | None = None
+) -> None:
+    """Bring an instance to the state that a sequence of changes leads to.
+
+    `pickled` holds the plain values it has now, as a capture knows them (none: it is fresh), and afterwards those it
+    has then.
+    """
     kinds = declared(type(instance))
+    pickled = {} if pickled is None else pickled
+    plain: set[str] = set()
     for change in changes:
         for name, (replaced, changed, deleted) in change["maps"].items():
             target = getattr(instance, name)
@@ -168,13 +226,27 @@ def restore(instance: Operator, changes: Iterable[dict[str, Any]]) -> None:
                         f"List '{name}' has {len(target)} items where its delta expects {base}."
                     )
                 list.extend(target, items)
-        for name, pickled in change["values"].items():
-            instance.__dict__[name] = pickle.loads(pickled)
+        for name, value in change["values"].items():
+            pickled[name] = patched(pickled.get(name), value)
+            plain.add(name)
         for name in change["gone"]:
             instance.__dict__.pop(name, None)
+            pickled.pop(name, None)
+    for name in plain & pickled.keys():
+        instance.__dict__[name] = pickle.loads(pickled[name])
     for name, kind in kinds.items():
         if isinstance(kind, MapState | ListState):
             getattr(instance, name).settle()
+
+
+def mark_name(bucket: int, number: int) -> str:
+    """The name of the file a bucket's state is kept in at a mark (the first is 1)."""
+    return f"{bucket:04d}.mark{number:04d}"
+
+
+def is_mark(path: Path) -> bool:
+    """Whether a state file belongs to a mark."""
+    return path.suffix.startswith(".mark")
 
 
 def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:

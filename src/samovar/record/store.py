@@ -42,6 +42,7 @@ from samovar.record.log import (
     RunStarted,
     read_log,
 )
+from samovar.record.state_files import is_mark
 
 __all__ = ["History", "Recording", "find_recordings"]
 
@@ -222,6 +223,20 @@ class Recording:
         found = (self.epoch_folder(e) / kind / slug_unique(operator) for e in epochs)
         return [p for p in found if p.is_dir()]
 
+    def state_files(
+        self, operator: str, epochs: Iterable[EpochCommitted]
+    ) -> dict[int, list[tuple[Path, EpochCommitted]]]:
+        """For each bucket of a Python operator, from the last full one on, the files that give its state."""
+        files: dict[int, list[tuple[Path, EpochCommitted]]] = {}
+        for epoch in epochs:
+            folder = self.epoch_folder(epoch) / "state" / slug_unique(operator)
+            for state in epoch.state.get(operator, ()):
+                if state.full:
+                    files[state.bucket] = []
+                name = f"{state.bucket:04d}.{'full' if state.full else 'delta'}"
+                files.setdefault(state.bucket, []).append((folder / name, epoch))
+        return files
+
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
         temporary = self.path / f".{name}.tmp"
@@ -236,15 +251,15 @@ class Recording:
             raise RecordingCorrupt(f"{self.path / name} cannot be read: {error}.") from error
 
     def sizes(self) -> dict[str, int]:
-        """Bytes by kind: log, results, state, deltas, stash, inputs, code, other."""
-        found = dict.fromkeys(
-            ("log", "results", "state", "deltas", "stash", "rejected", "inputs", "code", "other"), 0
-        )
+        """Bytes by kind: log, results, state, marks (state kept inside epochs), deltas, stash, inputs, code, other."""
+        kinds = ("log", "results", "state", "marks", "deltas", "stash", "rejected", "inputs", "code", "other")
+        found = dict.fromkeys(kinds, 0)
         for folder, _, files in os.walk(self.path):
             parts = Path(folder).relative_to(self.path).parts
             for file in files:
                 size = (Path(folder) / file).stat().st_size
                 kind = "log" if file == LOG else parts[2] if len(parts) > 2 and parts[0] == "epochs" else ""
+                kind = "marks" if kind == "state" and is_mark(Path(file)) else kind
                 kind = kind or (parts[0] if parts and parts[0] in found else "other")
                 found[kind if kind in found else "other"] += size
         return found

@@ -37,7 +37,8 @@ from samovar.replay.tracing import Tracer
 from samovar.runtime.code import by_value
 from samovar.runtime.engine import commit_epoch
 from samovar.runtime.epoch import EpochRange, RunContext
-from samovar.runtime.run import Run, plans_of
+from samovar.runtime.plans import plans_of
+from samovar.runtime.run import Run
 from samovar.runtime.sources import ROW_BITS, Source, Unit, read_units
 from samovar.runtime.written import write_down
 
@@ -325,9 +326,9 @@ def _transferred(
     for name, change in changes.items():
         if not isinstance(change, Operator):
             continue
-        for bucket, files in _files(history, fork, name).items():
+        for bucket, files in fork.state_files(name, history.epochs).items():
             old: Operator = pickle.loads(tracer.code[name])
-            restore(old, (read_state(Path(f))[1] for f in files))
+            restore(old, (read_state(file)[1] for file, _ in files))
             fresh: Operator = pickle.loads(tracer.code[name])
             new: Operator = pickle.loads(by_value(change, name))
             _carry(name, old, fresh, new)
@@ -335,18 +336,6 @@ def _transferred(
             if one:
                 break
     return made
-
-
-def _files(history: History, recording: Recording, name: str) -> dict[int, list[Path]]:
-    files: dict[int, list[Path]] = {}
-    for fact in history.epochs:
-        folder = recording.epoch_folder(fact) / "state" / slug_unique(name)
-        for state in fact.state.get(name, ()):
-            if state.full:
-                files[state.bucket] = [folder / f"{state.bucket:04d}.full"]
-            else:
-                files.setdefault(state.bucket, []).append(folder / f"{state.bucket:04d}.delta")
-    return files
 
 
 def _carry(name: str, old: Operator, fresh: Operator, new: Operator) -> None:

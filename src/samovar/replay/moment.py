@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from samovar.errors import TimeTravelError
+from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
 from samovar.replay.lines import Line, run_lines
+from samovar.replay.paging import page_of
 from samovar.replay.queries import find_last_change
 from samovar.replay.segments import gives_here, leaves_of
 from samovar.replay.states import Timeline
@@ -146,6 +147,27 @@ class Moment:
         if plan.shape(operator) == "some":
             made["dropped"] = made["taken"] - made["given"]
         return made
+
+    def page(
+        self,
+        operator: str,
+        name: str | None = None,
+        *,
+        start: int = 0,
+        count: int = 50,
+        where: str | None = None,
+    ) -> list[tuple[Any, Any]]:
+        """Some entries of a map of an operator's state, also where the whole would be too large to load.
+
+        `where` selects: SQL over a group's columns for an aggregate (whose groups come in the order of their keys), a
+        Python expression over `key` and `value` for a Python operator.
+        """
+        states = self.state(operator)
+        maps = [n for n, v in states.items() if isinstance(v, Mapping)]
+        name = name if name is not None else next(iter(maps), "")
+        if name not in maps:
+            raise UnknownName(name, maps, what=f"a map of '{operator}'")
+        return page_of(states[name], start, count, where, sql=name == "groups", operator=operator)
 
     def _state_place(self, operator: str) -> tuple[Stretch, int]:
         """Where an operator's state can be read: here, or at the end of the level it worked on last."""
@@ -397,6 +419,7 @@ class Moment:
         previous: Moment,
         inside: tuple[StepKey, ...] = (),
     ) -> Moment:
+        self._travel.look_ahead(self._stretch, sum(counts.values()))
         return Moment(
             self._travel,
             self._stretch,

@@ -6,10 +6,11 @@ positions: what a group shows after a tuple is what a run over just those tuples
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
@@ -24,13 +25,82 @@ if TYPE_CHECKING:
     from samovar.replay.tracing import Tracer
     from samovar.runtime.epoch import Epoch
 
-__all__ = ["first_group", "group_changes", "groups_at_start"]
+__all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start"]
 
-_LIMIT = 200_000
-"""Groups that are taken to the driver at most."""
+FEW = 5_000
+"""Groups that are taken to the driver; of more than that, only those somebody looks at."""
+Group = dict[str, Any]
 
 
-def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window) -> dict[Any, dict[str, Any]]:
+class StoredGroups(Mapping[Any, Group]):
+    """Groups that stay in Spark, because they are many: each is asked for when somebody looks at it."""
+
+    def __init__(self, df: DataFrame, keys: int) -> None:
+        self.df = df
+        self.parts = keys
+        """How many columns make a key."""
+        self.known: dict[Any, Group] = {}
+        """Groups that are here already."""
+
+    def __getitem__(self, key: Any) -> Group:
+        if key not in self.known:
+            found = self.page(0, 1, self._is(key))
+            if not found:
+                raise KeyError(key)
+            self.known[key] = found[0][1]
+        return self.known[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self.df.select(*self.df.columns[: self.parts]).toLocalIterator():
+            yield _key(list(row))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        return self.df.count()
+
+    def page(self, start: int, count: int, where: Column | str | None = None) -> list[tuple[Any, Group]]:
+        """Some groups, in the order of their keys."""
+        df = self.df if where is None else self.df.filter(where)
+        keys = [F.col(quote_name(c)) for c in df.columns[: self.parts]]
+        rows = df.orderBy(*keys).offset(start).limit(count).toArrow()
+        return list(_groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, self.parts))
+
+    def over(self, changed: Mapping[Any, Any]) -> StoredGroups:
+        """The same with some groups changed."""
+        rows = [
+            (
+                *(key if self.parts > 1 else (key,)),
+                *(value[_shown_name(c)] for c in self.df.columns[self.parts :]),
+            )
+            for key, value in changed.items()
+            if value is not ABSENT
+        ]
+        untouched = reduce(lambda df, key: df.filter(~self._is(key)), changed, self.df)
+        return StoredGroups(
+            untouched.union(self.df.sparkSession.createDataFrame(rows, self.df.schema)), self.parts
+        )
+
+    def _is(self, key: Any) -> Column:
+        parts = key if self.parts > 1 else (key,)
+        names = self.df.columns[: self.parts]
+        return reduce(
+            lambda a, b: a & b,
+            (F.col(quote_name(n)).eqNullSafe(F.lit(v)) for n, v in zip(names, parts, strict=True)),
+        )
+
+
+class FewGroups(dict[Any, Group]):
+    """Groups taken to the driver, which Spark can select from too."""
+
+    def __init__(self, groups: Iterable[tuple[Any, Group]], stored: StoredGroups) -> None:
+        super().__init__(groups)
+        self.stored = stored
+
+
+def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window) -> Mapping[Any, Group]:
     """The groups of an aggregate at the start of a window: what earlier epochs left, and this one up to there."""
     epoch = tracer.windowed(segment, _before(window))
     frames = epoch.frames
@@ -39,10 +109,14 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
     parts = earlier
     if window.low is not None:
         parts = parts.unionByName(frames.stored_partial(name), allowMissingColumns=True)
-    with tracer.tagged(f"groups of {name}", epoch):
-        rows = _shown(parts, cut).limit(_LIMIT).toArrow()
     keys = len(frames.plan.keys(name))
-    return dict(_groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, keys))
+    shown = _shown(parts, cut)
+    with tracer.tagged(f"groups of {name}", epoch):
+        rows = shown.limit(FEW + 1).toArrow()
+    if rows.num_rows > FEW:
+        return StoredGroups(tracer.keep(shown), keys)
+    groups = _groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, keys)
+    return FewGroups(groups, StoredGroups(shown, keys))
 
 
 def group_changes(
@@ -50,10 +124,11 @@ def group_changes(
     segment: Segment,
     name: str,
     window: Window,
-    base: Mapping[Any, Mapping[str, Any]],
+    base: Mapping[Any, Group],
 ) -> dict[Position, list[Change]]:
     """For each input tuple of a window, how its group changed."""
-    shown, keys, epoch = _running(tracer, segment, name, window)
+    stored = isinstance(base, StoredGroups)
+    shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
     with tracer.tagged(f"changes of {name}", epoch):
         table = shown.toArrow()
     names = table.column_names[:-1]
@@ -64,7 +139,14 @@ def group_changes(
     for row in rows:
         at = tuple(row["__sv_at"])
         ((key, value),) = _groups([row], names, len(keys))
-        before_value = now.get(key, base.get(key, ABSENT))
+        if (
+            isinstance(base, StoredGroups) and at[0] == _START
+        ):  # several deltas: the last has seen all of them
+            if value["rows"] >= base.known.get(key, value)["rows"]:
+                base.known[key] = value
+            continue
+        known = base.known if isinstance(base, StoredGroups) else base
+        before_value = now.get(key, known.get(key, ABSENT))
         now[key] = value
         made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value, True)]
     return made
@@ -80,9 +162,12 @@ def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> 
 
 
 def _running(
-    tracer: Tracer, segment: Segment, name: str, window: Window
+    tracer: Tracer, segment: Segment, name: str, window: Window, *, before: bool = False
 ) -> tuple[DataFrame, list[str], Epoch]:
-    """For each input tuple of a window, its group as it was after it; the names of the keys."""
+    """For each input tuple of a window, its group as it was after it; the names of the keys.
+
+    `before`: also the groups of these tuples as they were before the window, at the position `_START`.
+    """
     plan = tracer.tracing
     cut = plan.accumulators[name]
     up = plan.graph.ops[name].inputs[0]
@@ -99,18 +184,21 @@ def _running(
     prior = _earlier(tracer, segment, name)
     if window.low is not None:
         earlier = tracer.windowed(segment, _before(window))
-        before = earlier.frames.stored_partial(name)
+        partial = earlier.frames.stored_partial(name)
         epoch.take_over(earlier)
-        prior = prior.unionByName(before, allowMissingColumns=True)
-    first = prior.select("*", *(F.lit(-(1 << 62)).alias(p) for p in places))
+        prior = prior.unionByName(partial, allowMissingColumns=True)
+    first = prior.select("*", *(F.lit(_START).alias(p) for p in places))
     every = each.unionByName(first, allowMissingColumns=True)
-    over = f"(PARTITION BY {', '.join(map(quote_name, keys)) or '1'} ORDER BY {', '.join(places)} {_ROWS})"
+    by = ", ".join(map(quote_name, keys)) or "1"
+    over = f"(PARTITION BY {by} ORDER BY {', '.join(places)} {_ROWS})"
     running = every.select(
         *map(quote_name, keys),
         *places,
         *(F.expr(_windowed(text, over)) for text in (*cut.merge, f"sum({ROWS}) AS {ROWS}")),
+        F.expr(f"max({places[0]}) OVER (PARTITION BY {by}) AS __sv_last"),
     )
-    shown = running.filter(F.col(places[0]) > -(1 << 62)).select(
+    wanted = F.col("__sv_last") if before else F.col(places[0])
+    shown = running.filter(wanted > _START).select(
         *map(quote_name, keys),
         *map(F.expr, cut.final),
         F.col(ROWS),
@@ -119,6 +207,7 @@ def _running(
     return shown, keys, epoch
 
 
+_START = -(1 << 62)
 _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
@@ -140,9 +229,16 @@ def _shown(partials: DataFrame, cut: Any) -> DataFrame:
 
 def _groups(rows: list[dict[str, Any]], names: list[str], keys: int) -> Iterator[tuple[Any, dict[str, Any]]]:
     for row in rows:
-        key = tuple(_frozen(row[n]) for n in names[:keys])
-        value = {("rows" if n == ROWS else n): row[n] for n in names[keys:]}
-        yield (key[0] if len(key) == 1 else key), value
+        yield _key([row[n] for n in names[:keys]]), {_shown_name(n): row[n] for n in names[keys:]}
+
+
+def _key(values: Sequence[Any]) -> Any:
+    key = tuple(map(_frozen, values))
+    return key[0] if len(key) == 1 else key
+
+
+def _shown_name(column: str) -> str:
+    return "rows" if column == ROWS else column
 
 
 def _frozen(value: Any) -> Any:

@@ -12,13 +12,15 @@ from pyspark.sql import SparkSession
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import Interaction
+from samovar.replay.costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
 from samovar.replay.queries import Origin, Predicate, find_first, find_origins, log_rows
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
-from samovar.runtime.run import Past as Recorded
-from samovar.runtime.run import plans_of
+from samovar.runtime.plans import plans_of
+from samovar.runtime.recorded import Past as Recorded
 from samovar.runtime.session import spark_session
+from samovar.runtime.written import read_graph
 
 __all__ = ["Past", "open_recording"]
 
@@ -114,6 +116,14 @@ class Past(Recorded):
             stretch, counts, last = travel.after(made.operator, made.tuples or 0)
         return Moment(travel, stretch, counts, last=last, operator=made.operator)
 
+    def jump_cost(self, to: str | Interaction) -> JumpCost:
+        """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`)."""
+        history = self.history
+        made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
+        if made is None:
+            raise UnknownName(str(to), [i.id for i in self.interactions], what="an interaction of the run")
+        return jump_cost(self._recording, history, read_graph(self._recording), made)
+
     def failure(self) -> Moment | None:
         """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one."""
         if self.history.failed is None:
@@ -169,7 +179,7 @@ class Past(Recorded):
     def close(self) -> None:
         """Give back what time travel has kept."""
         if self._made is not None:
-            self._made.tracer.close()
+            self._made.close()
             self._made = None
 
 

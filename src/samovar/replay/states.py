@@ -13,6 +13,7 @@ from typing import Any
 
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateList, StateMap, declared
+from samovar.record.blocks import patched
 from samovar.replay.trace import ABSENT, Change
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
@@ -24,6 +25,16 @@ class MapView(Mapping[Any, Any]):
     def __init__(self, base: Mapping[Any, Any], over: Mapping[Any, Any]) -> None:
         self._base = base
         self._over = over
+
+    @property
+    def base(self) -> Mapping[Any, Any]:
+        """The map without the changes."""
+        return self._base
+
+    @property
+    def changed(self) -> Mapping[Any, Any]:
+        """The changed keys and their values; ABSENT for those that are gone."""
+        return self._over
 
     def __getitem__(self, key: Any) -> Any:
         found = self._over.get(key, self)
@@ -102,8 +113,13 @@ def attributes(instance: Operator) -> dict[str, Any]:
     return made
 
 
-def apply_changes(operator: str, state: dict[str, Any], delta: Mapping[str, Any]) -> list[Change]:
-    """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before."""
+def apply_changes(
+    operator: str, state: dict[str, Any], delta: Mapping[str, Any], pickled: dict[str, bytes]
+) -> list[Change]:
+    """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before.
+
+    `pickled` holds the plain values as the worker knows them: of a large one, only the blocks that changed are told.
+    """
     made: list[Change] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
         target: dict[Any, Any] = state.setdefault(name, {})
@@ -122,8 +138,9 @@ def apply_changes(operator: str, state: dict[str, Any], delta: Mapping[str, Any]
         else:
             made += [Change(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
             held.extend(items)
-    for name, pickled in delta["values"].items():
-        value = pickle.loads(pickled)
+    for name, told in delta["values"].items():
+        pickled[name] = patched(pickled.get(name), told)
+        value = pickle.loads(pickled[name])
         made.append(Change(operator, name, None, state.get(name, ABSENT), value))
         state[name] = value
     for name in delta["gone"]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -20,33 +21,30 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, LongType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
-from samovar.compile.frames import Frames
-from samovar.compile.native import hidden, positioned, visible
+from samovar.compile.native import hidden, visible
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
-from samovar.ids import position_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
-from samovar.record.store import History, Recording, add_counters, slug_unique
+from samovar.record.store import History, Recording, add_counters
+from samovar.replay.replayed import Replayed, Windowed, at_or_behind
 from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of
-from samovar.replay.trace import Edges, Position, Trace, Tuple, Window
+from samovar.replay.trace import END, Edges, Position, Trace, Tuple, Window
 from samovar.replay.worker import (
-    NEVER,
     TRACE,
     Probe,
     Record,
-    probing_function,
     read_records,
-    tracing_function,
 )
-from samovar.runtime.epoch import Epoch, EpochRange, RunContext
-from samovar.runtime.sources import ROW_BITS, Source, check_unchanged, file_ordinal
+from samovar.runtime.epoch import Epoch, RunContext
+from samovar.runtime.prints import told_in
+from samovar.runtime.sources import Source, check_unchanged
 from samovar.runtime.tags import tagged
-from samovar.runtime.worker import Task
+from samovar.runtime.worker import Version
 
-__all__ = ["Replayed", "Traced", "Tracer"]
+__all__ = ["Traced", "Tracer"]
 
 
 @dataclass
@@ -57,7 +55,7 @@ class Traced:
     window: Window
     trace: Trace
     bases: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    """For each Python operator and bucket: what changed between the epoch's start and the window."""
+    """For each Python operator and bucket: what changed between that state and the window."""
     records: dict[str, dict[tuple[int, Position] | None, Record]] = field(default_factory=dict)
     """For each Python operator: its records by (port, position); None is the end of the input."""
     ended: dict[str, list[Record]] = field(default_factory=dict)
@@ -66,176 +64,8 @@ class Traced:
     """For each Python operator: how many tuples it gave between the epoch's start and the window."""
     failure: tuple[str, Record] | None = None
     """The operator that raised, and its step."""
-
-
-class Replayed(Epoch):
-    """An epoch of the past, computed again into a scratch folder. Counts nothing, commits nothing."""
-
-    def __init__(self, context: RunContext, segment: Segment, scratch: Path) -> None:
-        covers = EpochRange(segment.low, segment.high, dict(segment.units), segment.first, segment.last)
-        super().__init__(context, segment.epoch, covers, attempt="replay")
-        self.folder = scratch / f"{segment.epoch:06d}"
-
-    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
-        return df
-
-    def _without_bad(self, name: str, df: DataFrame, units: Any, counts: bool) -> DataFrame:
-        return super()._without_bad(name, df, units, False)
-
-    def task(self, chain: tuple[str, ...]) -> Task:
-        """The same with what calls of `log_result` gave: they are not made again."""
-        made = super().task(chain)
-        facts = self.context.recorded
-        if self.number >= len(facts):
-            return made
-        fact = facts[self.number]
-        folder = self.context.recording.epoch_folder(fact) / "state"
-        stages = tuple(
-            replace(
-                stage,
-                results={
-                    f.bucket: str(folder / slug_unique(stage.name) / f"{f.bucket:04d}.delta")
-                    for f in fact.state.get(stage.name, ())
-                    if not f.full
-                },
-            )
-            for stage in made.stages
-        )
-        logged = folder / slug_unique(chain[0]) if made.arrival else None
-        return replace(made, stages=stages, arrivals=str(logged) if logged is not None else "")
-
-
-class _Windowed(Replayed):
-    """The same with positions everywhere, cut to a window; Python operators record their steps if that is wanted."""
-
-    def __init__(
-        self,
-        context: RunContext,
-        original: Replayed,
-        segment: Segment,
-        window: Window,
-        scratch: Path,
-        *,
-        steps: bool,
-    ) -> None:
-        super().__init__(context, segment, scratch)
-        self.steps = steps
-        self.segment = segment
-        self.window = window
-        self.original = original
-        self.low = self.high = segment.level
-        self.frames = _TraceFrames(self.plan, self, segment.level, segment.level)
-        self.traced: dict[str, DataFrame] = {}
-        self.probe: tuple[tuple[str, ...], Probe] | None = None
-
-    @cached_property
-    def prefix(self) -> bool:
-        """Whether rows before the window must flow too."""
-        plan, level = self.plan, self.segment.level
-        return any(
-            plan.shape(n) in ("python", "limit") and plan.placement.works(n, level) for n in plan.graph.ops
-        )
-
-    def slice(self, name: str) -> DataFrame:
-        source = self.context.sources.get(name)
-        start, stop = self.segment.units.get(name, (0, 0))
-        if source is None or start == stop:
-            return self._cut(self._stashed(name) if start != stop else super().slice(name))
-        units = source.units[start:stop]
-        if source.format == "parquet":
-            skip, end = self._units(source, start, stop)
-            units, start = units[skip:end], start + skip
-        if not units:
-            return self.frames._empty(name)
-        df = self.read(source, units, start)
-        return self._cut(df)
-
-    def _units(self, source: Source, start: int, stop: int) -> tuple[int, int]:
-        """Which of the units a window can touch: the others need not be opened."""
-        low, high = self.window.low, self.window.high
-        first, last = start, stop
-        if low is not None and not self.prefix:
-            if source.number < low[0]:
-                return 0, 0
-            first = max(start, low[1] >> ROW_BITS) if source.number == low[0] else start
-        if high is not None:
-            if source.number > high[0]:
-                return 0, 0
-            last = min(stop, (high[1] >> ROW_BITS) + 1) if source.number == high[0] else stop
-        return first - start, max(last, first) - start
-
-    def _stashed(self, name: str) -> DataFrame:
-        """A stash as the run left it; without positions it gets those of its files' rows."""
-        plan = self.original.plan
-        start, stop = self.segment.units[name]
-        epochs = self._stash_epochs(name)[start:stop]
-        schema = self.original.frames._empty(name).schema
-        stored = self._read_parts("stash", name, schema, epochs)
-        if plan.width[name]:
-            return stored
-        folders = self.context.recording.parts("stash", name, epochs)
-        files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
-        group = list(plan.graph.ops).index(name) - 2_000_000
-        place = file_ordinal({f: i for i, f in enumerate(files)}) * F.lit(1 << ROW_BITS)
-        raw = self.spark.read.schema(_plain(schema)).parquet(*files)
-        parts = [F.lit(group), place + F.col("_metadata.row_index")]
-        names = position_columns(self.plan.width[name])
-        fill = [F.lit(-1)] * (len(names) - 2)
-        made = positioned(raw, names, [*parts, *fill])
-        return made.toDF(*schema.names, *hidden(made))
-
-    def _cut(self, df: DataFrame) -> DataFrame:
-        if self.window.high is not None:
-            df = df.filter(~_from(df, self.window.high))
-        if self.window.low is not None and not self.prefix:
-            df = df.filter(_from(df, self.window.low))
-        return df
-
-    def python(self, chain: tuple[str, ...]) -> Callable[..., Any]:
-        head = self.plan.graph.ops[chain[0]]
-        if isinstance(head, ops.Batches):
-            return super().python(chain)
-        if self.probe is not None and self.probe[0] == chain:
-            return probing_function(self.task(chain), self.probe[1])
-        return tracing_function(self.task(chain), self.window.low if self.steps else NEVER)
-
-    @property
-    def ends(self) -> bool:
-        """Whether operators see the end of their input in this window."""
-        return self.segment.last and self.window.high is None
-
-    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
-        return make()
-
-
-class _TraceFrames(Frames):
-    """Frames of a segment under trace: blocking operators of lower levels give what they gave."""
-
-    inputs: _Windowed
-
-    def ended(self, name: str, *, whole: bool = False) -> DataFrame:
-        if not self.inputs.first and not whole:
-            return self._empty(name)
-        df = self.inputs.original.frames.ended(name, whole=whole)
-        if not hidden(df):
-            df = self._number(name, df)
-        return self.inputs._cut(df) if not whole else df
-
-    def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
-        head = self.plan.graph.ops[chain[0]]
-        assert isinstance(head, ops.Python)
-        made = super()._python(chain, level).persist()
-        self.inputs._reused.append(made)
-        self.inputs.traced[chain[-1]] = made
-        return made.filter(F.col(TRACE).isNull()).drop(TRACE)
-
-    def _python_schema(self, tail: str) -> StructType:
-        fields = [StructField(f.name, f.dataType, True) for f in self.plan.schemas[tail].fields]
-        fields += [StructField(c, LongType(), True) for c in position_columns(self.plan.width[tail])]
-        return StructType([*fields, StructField(TRACE, BinaryType(), True)])
-
-    def _python_ends(self) -> bool:
-        return self.inputs.ends
+    versions: dict[str, dict[int, Version]] = field(default_factory=dict)
+    """For each Python operator and bucket: the state its part of the trace starts from."""
 
 
 class Tracer:
@@ -259,24 +89,34 @@ class Tracer:
         self.history = history
         self.code = code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
+        self._held: list[DataFrame] = []
+        self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
     def tag(self) -> str:
         """Marks the Spark jobs of replays of this recording."""
         return f"{self.recording.run_id}-replay"
 
+    def keep(self, df: DataFrame) -> DataFrame:
+        """Have a frame computed once, until this is closed."""
+        self._held.append(df.persist())
+        return self._held[-1]
+
     def close(self) -> None:
         """Remove what was computed again."""
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        for df in self._held:
+            df.unpersist()
+        self._held.clear()
+        self._remove()
 
     def original(self, segment: Segment) -> Replayed:
         """The segment's epoch as it ran."""
         return Replayed(self._context(self.plan, segment), segment, self.scratch)
 
-    def windowed(self, segment: Segment, window: Window, *, steps: bool = False) -> _Windowed:
+    def windowed(self, segment: Segment, window: Window, *, steps: bool = False) -> Windowed:
         """The segment with positions, cut to a window. `steps`: whether Python operators record their steps."""
         context = self._context(self.tracing, segment)
-        return _Windowed(context, self.original(segment), segment, window, self.scratch, steps=steps)
+        return Windowed(context, self.original(segment), segment, window, self.scratch, steps=steps)
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
@@ -294,20 +134,24 @@ class Tracer:
         with self.tagged(f"trace of epoch {segment.epoch}", epoch):
             parts, names = self._parts(epoch, segment, window)
             chains = list(epoch.traced)
+            versions = {n: epoch._versions(n) for tail in chains for n in self.tracing.chains[tail]}
             table = _united(self.spark, parts).toArrow() if parts else None
-        made = Traced(segment, window, Trace(edges, {}))
+        made = Traced(segment, window, Trace(edges, {}), versions=versions)
         given: dict[str, list[Tuple]] = {}
         ends: dict[str, list[Tuple]] = {}
         if table is not None:
             self._read_native(table, names, given)
             self._read_python(table, chains, made, given, ends)
+            for name, before in epoch.given_before().items():  # key partitions without tuples from there on
+                own = made.bases.get(name, {})
+                made.given[name] = made.given.get(name, 0) + sum(n for b, n in before.items() if b not in own)
         for tuples in given.values():
             tuples.sort(key=lambda t: t.position)
         made.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, made))
         return made
 
     def _parts(
-        self, epoch: _Windowed, segment: Segment, window: Window
+        self, epoch: Windowed, segment: Segment, window: Window
     ) -> tuple[list[DataFrame], list[tuple[str, list[str]]]]:
         plan, level = self.tracing, segment.level
         edges = edges_of(plan, level)
@@ -331,7 +175,7 @@ class Tracer:
                 continue
             df = epoch.frames.stream(name, level)
             if window.low is not None and epoch.prefix:
-                df = df.filter(_from(df, window.low))
+                df = df.filter(at_or_behind(df, window.low))
             own, shown = hidden(df), visible(df)
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
             values = [c for c in plain.columns if c not in own]
@@ -405,10 +249,12 @@ class Tracer:
                 found[name] = {key: place for place, key in enumerate(own)}
         return found
 
-    def probe(self, segment: Segment, operator: str, probe: Probe) -> list[Record]:
-        """What a probe finds in a Python operator's states over a segment, one record a key partition at most."""
+    def probe(
+        self, segment: Segment, operator: str, probe: Probe, *, low: Position | None = None
+    ) -> list[Record]:
+        """What a probe finds in a Python operator's states over a segment (from a mark on)."""
         tail, chain = next((t, c) for t, c in self.tracing.chains.items() if operator in c)
-        epoch = self.windowed(segment, Window(None, probe.before))
+        epoch = self.windowed(segment, Window(low, probe.before))
         epoch.probe = (chain, replace(probe, stage=chain.index(operator)))
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             epoch.frames.stream(tail, segment.level)
@@ -417,9 +263,27 @@ class Tracer:
 
     # --- where tuples are -------------------------------------------------------------------------------------------
 
-    def positions(self, segment: Segment, name: str, *, skip: int, count: int) -> list[Position]:
-        """Positions of an operator's input tuples in a segment, in canonical order, some of them."""
-        epoch = self.windowed(segment, Window())
+    def marked(self, segment: Segment, name: str, tuples: int) -> tuple[Position | None, int]:
+        """The last mark before a Python operator took more than so many tuples, and how many it had taken there."""
+        if segment.epoch >= len(self.history.epochs):
+            return None, 0
+        fact = self.history.epochs[segment.epoch]
+        if name not in fact.state or segment.level != fact.level:
+            return None, 0
+        for number in range(len(fact.marks), 0, -1):
+            at = fact.marks[number - 1]
+            epoch = self.windowed(segment, Window(at, None))
+            if epoch.mark == number and (taken := epoch.taken_before(name)) <= tuples:
+                return at, taken
+        return None, 0
+
+    def positions(
+        self, segment: Segment, name: str, *, skip: int, count: int, low: Position | None = None
+    ) -> list[Position]:
+        """Positions of an operator's input tuples in a segment (from `low` on), in canonical order, some of them."""
+        if name in self._inside:
+            return self._places_inside(segment, name, skip, count, low)
+        epoch = self.windowed(segment, Window(low))
         edges = edges_of(self.tracing, segment.level)
         ups = [edges.inputs[name][port] for port in edges.ports(name)]
         wide = max(self.tracing.width[up] for up in ups)
@@ -427,12 +291,26 @@ class Tracer:
             frames = []
             for port, up in enumerate(ups):
                 df = epoch.frames.stream(up, segment.level)
+                df = df.filter(at_or_behind(df, low)) if low is not None else df
                 own = hidden(df)
                 fill = [F.lit(-1).cast("bigint")] * (wide - len(own))
                 frames.append(df.select(F.array(*own, *fill).alias("at"), F.lit(port).alias("port")))
             every = reduce(lambda a, b: a.union(b), frames)
             found = every.orderBy("at", "port").offset(skip).limit(count).toArrow()
         return [tuple(at) for at in found.column("at").to_pylist()]
+
+    @cached_property
+    def _inside(self) -> frozenset[str]:
+        """Operators that take their tuples from another one in the same worker pass."""
+        return frozenset(n for chain in self.tracing.chains.values() for n in chain[1:])
+
+    def _places_inside(
+        self, segment: Segment, name: str, skip: int, count: int, low: Position | None
+    ) -> list[Position]:
+        alone = self.tracing.shape(name) == "python"  # one worker has them all, in order
+        probe = Probe(0, places=(skip, count) if alone else (0, END))
+        found = sorted(r.at for r in self.probe(segment, name, probe, low=low) if r.at is not None)
+        return found if alone else found[skip : skip + count]
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
         """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
@@ -443,7 +321,7 @@ class Tracer:
             frames = []
             for name in leaves:
                 df = epoch.frames.stream(name, segment.level)
-                df = df.filter(_from(df, low)) if low is not None else df
+                df = df.filter(at_or_behind(df, low)) if low is not None else df
                 frames.append(df.select(F.array(*hidden(df)[:width]).alias("at")))
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
             found = (every if count is None else every.limit(count)).toArrow()
@@ -520,8 +398,10 @@ class Tracer:
         try:
             with tagged(self.spark, self.tag):
                 yield
-        except PySparkException:
+        except PySparkException as error:
             self._check(epoch)
+            if (differs := told_in(str(error))) is not None:
+                raise differs from None
             raise
         finally:
             if context is not None:
@@ -533,19 +413,11 @@ class Tracer:
         for source in self.sources.values():
             check_unchanged(source)
         known = len(epoch.context.history.epochs)
-        for fact in self.history.epochs[: known + 1]:  # its own too: it holds the logged results of calls
-            for name, states in fact.state.items():
-                folder = self.recording.epoch_folder(fact) / "state" / slug_unique(name)
-                for state in states:
-                    read_state(folder / f"{state.bucket:04d}.{'full' if state.full else 'delta'}")
-
-
-def _from(df: DataFrame, at: Position) -> Column:
-    """Whether a row's position is not before another, compared part by part."""
-    own = hidden(df)[: len(at)]
-    return F.struct(*own) >= F.struct(
-        *(F.lit(v).cast("bigint").alias(c) for c, v in zip(own, at, strict=False))
-    )
+        for name in self.code:
+            own = self.history.epochs[known : known + 1]  # it holds the logged results of calls
+            kept = [str(f) for files in self.recording.state_files(name, own).values() for f, _ in files]
+            for file in (*(f for v in epoch._versions(name).values() for f in v.files), *kept):
+                read_state(Path(file))
 
 
 def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Counters]:
@@ -565,7 +437,3 @@ def _relaxed(kind: Any) -> Any:
     if isinstance(kind, MapType):
         return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), True)
     return kind
-
-
-def _plain(schema: StructType) -> StructType:
-    return StructType([StructField(f"c{i}", f.dataType, True) for i, f in enumerate(schema.fields)])

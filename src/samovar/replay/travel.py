@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from samovar.errors import TimeTravelError, UnknownName
+from samovar.errors import ReplayDiffers, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.graph.state import MapState, declared
@@ -24,9 +27,12 @@ from samovar.replay.stepping import advanced, everything
 from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Window
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
-from samovar.runtime.sources import ROW_BITS
+from samovar.runtime.sources import stretches_of
+from samovar.runtime.worker import Version
 
 __all__ = ["Stretch", "Travel"]
+
+log = logging.getLogger("samovar.replay")
 
 WINDOW = 1000
 """Leaf tuples that are traced at once."""
@@ -45,6 +51,7 @@ class Stretch:
     traced: Traced
     timelines: dict[str, Timeline] = field(default_factory=dict)
     before: dict[str, Counters] | None = None
+    looked_ahead: bool = False
 
     @property
     def place(self) -> tuple[int, Window]:
@@ -60,12 +67,14 @@ class Stretch:
 
 
 class Travel:
-    """Finds and traces what is asked for. Safe for several threads: one traces at a time."""
+    """Finds and traces what is asked for. Safe for several threads: a window is traced once."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.segments: list[Segment] = segments_of(tracer.history.epochs)
         self._kept: OrderedDict[tuple[int, Window], Stretch] = OrderedDict()
+        self._under_way: dict[tuple[int, Window], Future[Stretch]] = {}
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="samovar-ahead")
         self._lock = threading.RLock()
 
     # --- names and places -------------------------------------------------------------------------------------------
@@ -113,11 +122,45 @@ class Travel:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
+            waiting = self._under_way.get(key)
+            if waiting is None:
+                own = self._under_way[key] = Future[Stretch]()
+        if waiting is not None:
+            return waiting.result()
+        try:
             made = Stretch(number, self.tracer.trace(self.segments[number], window))
+        except BaseException as error:
+            with self._lock:
+                del self._under_way[key]
+            own.set_exception(error)
+            raise
+        with self._lock:
             self._kept[key] = made
+            del self._under_way[key]
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-            return made
+        own.set_result(made)
+        return made
+
+    def look_ahead(self, stretch: Stretch, done: int) -> None:
+        """Trace the window behind in the background once somebody has stepped through half of this one."""
+        steps = sum(map(len, stretch.traced.trace.steps.values()))
+        if stretch.looked_ahead or steps < WINDOW // 2 or done < steps // 2:
+            return
+        stretch.looked_ahead = True
+        with contextlib.suppress(RuntimeError):  # it was closed
+            self._ahead.submit(self._follow, stretch)
+
+    def _follow(self, stretch: Stretch) -> None:
+        try:
+            self.following(stretch)
+        except Exception:  # whoever goes there will hear of it
+            log.debug("tracing ahead failed", exc_info=True)
+
+    def close(self) -> None:
+        """End what goes on in the background, and remove what was computed again."""
+        self._ahead.shutdown(wait=True, cancel_futures=True)
+        self.tracer.close()
 
     def opening(self, number: int) -> Stretch:
         """The first window of a segment."""
@@ -188,14 +231,10 @@ class Travel:
         made = []
         for name in leaves_of(self.tracer.plan, segment.level):
             source = self.tracer.sources.get(name)
-            if source is None or source.format != "parquet":
+            own = None if source is None else stretches_of(source, *segment.units.get(name, (0, 0)))
+            if own is None:
                 return None
-            start, stop = segment.units.get(name, (0, 0))
-            for i in range(start, stop):
-                rows = source.units[i].rows
-                if rows is None:
-                    return None
-                made.append((source.number, i << ROW_BITS, rows))
+            made += own
         return sorted(made)
 
     # --- finding a tuple --------------------------------------------------------------------------------------------
@@ -234,6 +273,8 @@ class Travel:
             return self.behind(stretch, operator, taken.position)
         skip = max(0, rank - 1 - MARGIN)
         places = self._places(segment, operator, skip, WINDOW + MARGIN)
+        if len(places) < rank - skip:
+            raise _lost(operator, f"{rank:,}")
         width = self.leaf_width(segment)
         low = places[0][:width] if skip else None
         high = places[-1][:width] if len(places) == WINDOW + MARGIN else None
@@ -252,7 +293,8 @@ class Travel:
                 stop = min(rows, start + count - len(made))
                 made += [(source, first + i) for i in range(start, stop)]
             return made
-        return self.tracer.positions(segment, operator, skip=skip, count=count)
+        low, before = self.tracer.marked(segment, operator, skip)
+        return self.tracer.positions(segment, operator, skip=skip - before, count=count, low=low)
 
     def _straight(self, segment: Segment, operator: str) -> bool:
         edges = self.edges[segment.level]
@@ -283,11 +325,7 @@ class Travel:
             (s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at)), None
         )
         if number is None:
-            raise TimeTravelError(
-                f"The tuple at {at} of '{operator}' was not found when its epoch was computed again.",
-                operator=operator,
-                hint="The replay is not faithful: is the operator before it deterministic?",
-            )
+            raise _lost(operator, f"at {at}")
         own = [(operator, n) for n in range(number + 1)]
         return stretch, advanced(trace, {}, trace.scope(own)), (operator, number)
 
@@ -371,9 +409,10 @@ class Travel:
 
     def _python_timeline(self, stretch: Stretch, operator: str) -> Timeline:
         traced = stretch.traced
-        states = self.python_states(stretch.segment, operator)
+        states, known = self.python_states(stretch, operator)
         for bucket, delta in traced.bases.get(operator, {}).items():
-            apply_changes(operator, states.setdefault(bucket, self._fresh(operator)), delta)
+            state = states.setdefault(bucket, self._fresh(operator))
+            apply_changes(operator, state, delta, known.setdefault(bucket, {}))
         many = self.tracer.plan.buckets[operator] > 1
         maps = self._maps(operator)
         base = _by_bucket(states, maps) if many else merged(states or {0: self._fresh(operator)})
@@ -391,7 +430,7 @@ class Travel:
             told: list[Change] = []
             for part in own:
                 state = states.setdefault(part.bucket, self._fresh(operator))
-                made = apply_changes(operator, state, part.changes)
+                made = apply_changes(operator, state, part.changes, known.setdefault(part.bucket, {}))
                 told += [_in_bucket(c, part.bucket, state) for c in made] if many else made
             changes.append(told)
         return Timeline(base, changes)
@@ -401,14 +440,21 @@ class Travel:
         kinds = declared(type(self.instance(operator)))
         return {name for name, kind in kinds.items() if isinstance(kind, MapState)}
 
-    def python_states(self, segment: Segment, operator: str) -> dict[int, dict[str, Any]]:
-        """A Python operator's state at the start of an epoch, by key partition."""
+    def python_states(
+        self, stretch: Stretch, operator: str
+    ) -> tuple[dict[int, dict[str, Any]], dict[int, dict[str, bytes]]]:
+        """The state of a Python operator that a window's trace starts from, by key partition; plain values pickled."""
         made: dict[int, dict[str, Any]] = {}
-        for bucket, version in self.tracer.original(segment)._versions(operator).items():
+        known: dict[int, dict[str, bytes]] = {}
+        for bucket, version in self._version(stretch, operator).items():
             instance = self.instance(operator)
-            restore(instance, (read_state(Path(f))[1] for f in version.files))
+            restore(instance, (read_state(Path(f))[1] for f in version.files), known.setdefault(bucket, {}))
             made[bucket] = attributes(instance)
-        return made
+        return made, known
+
+    def _version(self, stretch: Stretch, operator: str) -> dict[int, Version]:
+        traced = stretch.traced.versions.get(operator)
+        return traced if traced is not None else self.tracer.original(stretch.segment)._versions(operator)
 
     def instance(self, operator: str) -> Operator:
         """An operator as it was written, without state."""
@@ -426,7 +472,7 @@ class Travel:
         wanted = _record_of(records, steps[number])
         bucket = wanted.bucket if wanted is not None else 0
         made = self.instance(operator)
-        version = self.tracer.original(stretch.segment)._versions(operator).get(bucket)
+        version = self._version(stretch, operator).get(bucket)
         files = version.files if version is not None else ()
         deltas = [read_state(Path(f))[1] for f in files]
         if bucket in stretch.traced.bases.get(operator, {}):
@@ -458,6 +504,14 @@ class Travel:
                 before = self.tracer.history.totals(stretch.segment.epoch)
                 stretch.before = self.tracer.counted_before(stretch.traced, before)
             return stretch.before
+
+
+def _lost(operator: str, which: str) -> ReplayDiffers:
+    return ReplayDiffers(
+        f"The tuple {which} of '{operator}' was not found when its epoch was computed again.",
+        operator=operator,
+        hint="Is every operator before it deterministic? sv.log_result(...) records what a call gave.",
+    )
 
 
 def _record_of(records: dict[Any, Record], step: Step) -> Record | None:

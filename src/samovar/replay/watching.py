@@ -21,7 +21,7 @@ from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.interactions import Interactions
-from samovar.runtime.run import Plans, plans_of
+from samovar.runtime.plans import Plans, plans_of
 
 __all__ = ["Watch"]
 

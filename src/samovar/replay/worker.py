@@ -17,8 +17,10 @@ import pyarrow as pa
 
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
+from samovar.runtime.arrival import in_arrival_order
+from samovar.runtime.rows import View
 from samovar.runtime.user_errors import UserError
-from samovar.runtime.worker import END, Chain, Task, View, in_arrival_order
+from samovar.runtime.worker import END, Chain, Task
 
 __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
@@ -58,7 +60,7 @@ def tracing_function(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tracer = _Tracer(task, start)
         try:
-            for batch in tracer.run(in_arrival_order(task, batches) if task.arrival else batches):
+            for batch in tracer.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
                 yield _with_trace(batch, None)
                 yield from tracer.drained()
         except UserError as error:
@@ -84,7 +86,7 @@ class _Tracer(Chain):
     """A chain that writes down its steps."""
 
     def __init__(self, task: Task, start: Where | None) -> None:
-        super().__init__(replace(task, stateful=False, marks=False, run=f"{task.run}#trace"))
+        super().__init__(replace(task, stateful=False, signs=False, marks=(), run=f"{task.run}#trace"))
         self.start = start or ()
         self.based = False
         self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
@@ -164,7 +166,7 @@ class _Tracer(Chain):
         self.based = False
         self.used = {}
         for loaded in self.loaded:
-            loaded.capture.settle()
+            loaded.capture.settle(loaded.capture.known)
 
     def _leave(self) -> None:
         if self.bucket is not None and not self.based:
@@ -214,6 +216,8 @@ class Probe:
     """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
     before: Where | None = None
     """Only steps before this position count."""
+    places: tuple[int, int] | None = None
+    """Looked for are so many steps behind so many others: where their tuples lie."""
 
 
 def probing_function(
@@ -223,7 +227,7 @@ def probing_function(
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prober = _Prober(task, probe)
-        for batch in prober.run(in_arrival_order(task, batches) if task.arrival else batches):
+        for batch in prober.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
             yield _with_trace(batch, None)
         yield from prober.drained()
 
@@ -240,7 +244,7 @@ class _Prober(_Tracer):
         super().__init__(task, None)
         self.probe = probe
         self.found: dict[int, tuple[Any, ...]] = {}
-        self.holds: Callable[[], bool] | None = None
+        self.seen = 0
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
         Chain._feed(self, stage, row, port, at)
@@ -252,6 +256,11 @@ class _Prober(_Tracer):
 
     def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
         probe, bucket = self.probe, self.bucket or 0
+        if probe.places is not None:
+            if probe.places[0] <= self.seen < sum(probe.places) and not ended:
+                self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
+            self.seen += 1
+            return
         if probe.before is not None and at[: len(probe.before)] >= probe.before:
             return
         if probe.key is not None:
@@ -292,7 +301,7 @@ class _Prober(_Tracer):
         Chain._leave(self)
 
     def drained(self) -> Iterator[pa.RecordBatch]:
-        self.records = list(self.found.values())
+        self.records += self.found.values()
         yield from super().drained()
 
 

@@ -19,7 +19,9 @@ from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
+from samovar.runtime.marks import mark_count, mark_positions
 from samovar.runtime.pacing import Pacer
+from samovar.runtime.sources import stretches_of
 
 __all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
 
@@ -127,12 +129,32 @@ def _run_level(
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
         if first and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
-        fact = commit_epoch(context, EpochRange(low, high, units, first, last), size, stopping)
+        marks = _marks(context, low, units, pace.seconds(size))
+        fact = commit_epoch(context, EpochRange(low, high, units, first, last, marks), size, stopping)
         pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
         committed(fact)
         first = False
         if last:
             return
+
+
+def _marks(
+    context: RunContext, level: int, units: dict[str, tuple[int, int]], seconds: float
+) -> tuple[tuple[int, ...], ...]:
+    """Where Python operators keep their state on the way: nowhere, if a jump would not start there."""
+    plan = context.plan
+    shapes = [plan.shape(n) for n in plan.graph.ops if plan.placement.works(n, level)]
+    if "python" not in shapes or "limit" in shapes or context.checkpoints == "none":
+        return ()
+    found: list[tuple[int, int, int]] = []
+    for name in plan.placement.sources(level):
+        source = context.sources.get(name)
+        own = None if source is None else stretches_of(source, *units.get(name, (0, 0)))
+        if own is None:
+            return ()
+        found += own
+    rows = sum(n for _, _, n in found)
+    return mark_positions(sorted(found), mark_count(context.checkpoints, context.tau, rows, seconds))
 
 
 def commit_epoch(
@@ -155,6 +177,7 @@ def commit_epoch(
         state=outcome.state,
         rejected=outcome.rejected,
         bytes=size,
+        marks=covers.marks,
     )
     assert context.recording.log is not None
     context.recording.log.append(fact)

@@ -7,6 +7,7 @@ abandoned at any instant and done again.
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -29,8 +30,9 @@ from samovar.compile.plan import ROWS, Plan
 from samovar.errors import OperatorFailed, OutputMismatch
 from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, StateFile
-from samovar.record.state_files import read_header
+from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import History, Recording, slug_unique
+from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.tags import tagged
@@ -51,6 +53,8 @@ class EpochRange:
     units: dict[str, tuple[int, int]]
     first: bool
     last: bool
+    marks: tuple[tuple[int, ...], ...] = ()
+    """Positions at which the state of Python operators is kept on the way."""
 
 
 @dataclass
@@ -71,6 +75,21 @@ class RunContext:
     """The operator whose rows are being written."""
     recorded: list[EpochCommitted] = field(default_factory=list)
     """In a replay: all epochs of the run, also those after the one that is computed again."""
+
+    @property
+    def tau(self) -> float:
+        """Seconds within which a jump shall be answered."""
+        return float(self._options.get("tau", 2.0))
+
+    @property
+    def checkpoints(self) -> Policy:
+        """When the state is kept inside an epoch."""
+        chosen: Policy = self._options.get("checkpoints", "tau")
+        return chosen
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return self.history.started.options if self.history.started is not None else {}
 
     def describe(self, text: str) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread."""
@@ -114,6 +133,7 @@ class Epoch:
         self.units = covers.units
         self.first = covers.first
         self.last = covers.last
+        self.marks = covers.marks
         self.attempt = attempt
         self.folder = context.recording.attempt_folder(number, attempt)
         self.frames = Frames(self.plan, self, covers.low, covers.high)
@@ -223,6 +243,7 @@ class Epoch:
                 )
             )
         head = self.plan.graph.ops[chain[0]]
+        arrival = isinstance(head, ops.Python) and head.order == "arrival"
         return Task(
             run=context.recording.run_id,
             epoch=self.number,
@@ -231,8 +252,10 @@ class Epoch:
             positions=self.plan.width[chain[-1]],
             stateful=self.plan.shape(chain[0]) == "python",
             errors=str(self.folder / "errors"),
-            arrival=isinstance(head, ops.Python) and head.order == "arrival",
-            marks=self._may_be_left_out(chain[-1]),
+            arrival=arrival,
+            signs=self._may_be_left_out(chain[-1]),
+            marks=() if arrival or self.plan.shape(chain[0]) != "python" else self.marks,
+            mark_share=math.inf if context.checkpoints == "every" else SHARE,
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
         )
 
@@ -242,18 +265,11 @@ class Epoch:
 
     def _versions(self, name: str) -> dict[int, Version]:
         """For each bucket of an operator, the files that give its state, and the names of the states on the way."""
-        files: dict[int, list[str]] = {}
-        tokens: dict[int, list[str]] = {}
-        for epoch in self.context.history.epochs:
-            folder = self.context.recording.epoch_folder(epoch) / "state" / slug_unique(name)
-            for state in epoch.state.get(name, ()):
-                if state.full:
-                    files[state.bucket] = [str(folder / f"{state.bucket:04d}.full")]
-                    tokens[state.bucket] = ["", epoch.attempt]
-                else:
-                    files.setdefault(state.bucket, []).append(str(folder / f"{state.bucket:04d}.delta"))
-                    tokens.setdefault(state.bucket, [""]).append(epoch.attempt)
-        return {b: Version(tuple(files[b]), tuple(tokens[b])) for b in files}
+        found = self.context.recording.state_files(name, self.context.history.epochs)
+        return {
+            bucket: Version(tuple(str(f) for f, _ in files), ("", *(epoch.attempt for _, epoch in files)))
+            for bucket, files in found.items()
+        }
 
     def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
         """A frame kept over the epochs of a level; not kept when the level is a single epoch.
@@ -506,7 +522,7 @@ class Epoch:
             files = []
             taken = [0] * len(op.inputs)
             given = 0
-            for path in sorted(folder.glob("[0-9]*.*")):
+            for path in sorted(p for p in folder.glob("[0-9]*.*") if not is_mark(p)):
                 header = read_header(path)
                 files.append(StateFile(header.bucket, header.full, path.stat().st_size, header.entries))
                 if not header.full:

@@ -5,19 +5,32 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from samovar.errors import StorageProblem, WorkflowError
+from samovar.runtime.marks import Policy
 
 __all__ = ["check_options", "remove_if_empty"]
 
 
 def check_options(
-    *, tau: Any, on_error: Any, epoch_bytes: Any, workers: Any, record: Any, run_id: Any = None
+    *,
+    tau: Any,
+    checkpoints: Any,
+    on_error: Any,
+    epoch_bytes: Any,
+    workers: Any,
+    record: Any,
+    run_id: Any = None,
 ) -> None:
     """Raise WorkflowError for an option of the wrong kind, StorageProblem for a folder that cannot be written."""
     if on_error not in ("fail",):
         raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
+    if checkpoints not in get_args(Policy):
+        raise WorkflowError(
+            f"Expected checkpoints to be one of {', '.join(get_args(Policy))}, got {checkpoints!r}.",
+            hint="`tau` keeps as much state as jumps within tau seconds need; `none` keeps none inside epochs.",
+        )
     _number("tau", tau, "seconds, for example tau=2.0", fraction=True)
     if epoch_bytes is not None:
         _number(

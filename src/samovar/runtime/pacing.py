@@ -13,14 +13,15 @@ __all__ = ["Pacer"]
 
 BUILD_RATE = 400 << 20
 NATIVE_RATE = 60 << 20
-"""Bytes a second of build sides joined with again, and of native work, before anything is measured."""
+SLOW_RATE = 8 << 20
+"""Bytes a second of build sides joined with again, of native and of Python work, before anything is measured."""
 
 
 @dataclass
 class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
-    first_bytes: int = 1 << 30
+    first_bytes: int = 1792 << 20
     first_watched: int = 64 << 20
     share: float = 0.03
     watched: float = 1.0
@@ -44,7 +45,7 @@ class Pacer:
         """
         floor = cls.floor + build_bytes / BUILD_RATE
         if python:
-            first = cls.first_bytes if filtered else 48 << 20
+            first = cls.first_bytes if filtered else 256 << 20
             return cls(first_bytes=first, first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes)
         first = max(
             cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
@@ -72,6 +73,13 @@ class Pacer:
             chosen = max(aim - overhead, aim / 2) * rate
             chosen = min(chosen, 8 * max(s for s, _ in self.seen))
         return remaining if remaining < 1.35 * chosen else max(int(chosen), 1)
+
+    def seconds(self, size: int) -> float:
+        """How long an epoch of that size will take; a guess for Python work before anything is measured."""
+        if not self.seen:
+            return size / SLOW_RATE
+        overhead, rate = self.estimate()
+        return overhead + size / rate
 
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""

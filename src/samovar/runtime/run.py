@@ -1,4 +1,4 @@
-"""Runs and recordings as people handle them: `start`, `Run`, `Past`, `open_recording`."""
+"""Runs as people handle them: `start` and `Run`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,40 +20,38 @@ import pyarrow as pa
 from pyspark import __version__ as spark_version
 from pyspark.sql import SparkSession
 
-from samovar.compile.analysis import Analysis, analyse
-from samovar.compile.plan import Plan, make_plan
-from samovar.errors import RecordingError, RunError, RunStopped, StorageProblem, UnknownName
+from samovar.compile.analysis import analyse
+from samovar.compile.plan import make_plan
+from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
-from samovar.graph.workflow import Graph, Workflow
+from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.log import (
     EpochCommitted,
     EpochFailed,
     InteractionsMade,
     RunEnded,
-    RunResumed,
     RunStarted,
 )
-from samovar.record.store import History, Recording
+from samovar.record.store import Recording
 from samovar.runtime import code
-from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure, explain_start
 from samovar.runtime.interactions import Interactions
+from samovar.runtime.marks import Policy
 from samovar.runtime.options import check_options, remove_if_empty
 from samovar.runtime.pacing import Pacer
+from samovar.runtime.plans import cores, list_sources, made_live
 from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
-from samovar.runtime.reading import past_progress, read_result, recorded_progress, status_of
+from samovar.runtime.reading import read_result, recorded_progress
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
-from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
 from samovar.runtime.tags import cancel_tagged
-from samovar.runtime.written import is_code, read_code, read_graph, read_sources, read_workflow, write_down
+from samovar.runtime.written import is_code, write_down
 
-__all__ = ["Past", "Plans", "Run", "as_sql", "plans_of", "schema", "start"]
+__all__ = ["Run", "start"]
 
 log = logging.getLogger("samovar")
 
@@ -65,6 +62,7 @@ def start(
     spark: SparkSession | None = None,
     record: str | os.PathLike[str] | bool = "runs",
     tau: float = 2.0,
+    checkpoints: Policy = "tau",
     on_error: str = "fail",
     master: str | None = None,
     conf: dict[str, str] | None = None,
@@ -77,13 +75,21 @@ def start(
 
     `record` is the folder recordings go to (False: none is left). `spark` is used and left running. `epoch_bytes` fixes
     the size of an epoch; otherwise it follows the measured cost, and is short while somebody watches (`watch`; None: a
-    terminal is attached). `workers` is the number of key partitions of operators with `by=`.
+    terminal is attached). Inside an epoch the state of Python operators is kept so often that a jump takes about `tau`
+    seconds (`checkpoints`: "tau"; "every": every thousand tuples; "none"). `workers` is the number of key partitions of
+    operators with `by=`.
     Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
     """
     check_options(
-        tau=tau, on_error=on_error, epoch_bytes=epoch_bytes, workers=workers, record=record, run_id=run_id
+        tau=tau,
+        checkpoints=checkpoints,
+        on_error=on_error,
+        epoch_bytes=epoch_bytes,
+        workers=workers,
+        record=record,
+        run_id=run_id,
     )
-    graph = _live(flow.graph())
+    graph = made_live(flow.graph())
     check_targets(graph)
     run = run_id or new_run_id(flow.name)
     scratch = record is False
@@ -91,14 +97,14 @@ def start(
     root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
     new = not root.exists()
     recording = Recording.create(root.absolute() / run)
-    options = {"tau": tau, "epoch_bytes": epoch_bytes}
+    options = {"tau": tau, "checkpoints": checkpoints, "epoch_bytes": epoch_bytes}
     made = Run(recording, scratch=root if scratch else None)
     try:
         session = spark if spark is not None else spark_session(master=master, conf=conf)
-        sources = _list_sources(session, graph, recording, made._note)
+        sources = list_sources(session, graph, recording, made._note)
         analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-        buckets = workers or max(4, 2 * _cores(session))
-        settings = {"buckets": buckets, "parallelism": max(2, _cores(session))}
+        buckets = workers or max(4, 2 * cores(session))
+        settings = {"buckets": buckets, "parallelism": max(2, cores(session))}
         plan = make_plan(
             session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
         )
@@ -403,164 +409,6 @@ class Run:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-class Past:
-    """A recording opened for looking at. Takes no lock; sees what is committed when asked."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._recording = Recording.open(path)
-
-    def __repr__(self) -> str:
-        return f"Past({str(self._recording.path)!r})"
-
-    @property
-    def id(self) -> str:
-        """The run's name."""
-        return self._recording.run_id
-
-    @property
-    def path(self) -> Path:
-        """The folder of the recording."""
-        return self._recording.path
-
-    @property
-    def history(self) -> History:
-        """Committed epochs, published results, the end."""
-        return self._recording.history()
-
-    @property
-    def status(self) -> str:
-        """completed, failed, stopped; `running` while a process writes it, else `interrupted`."""
-        return status_of(self._recording)
-
-    @property
-    def workflow(self) -> Workflow:
-        """The workflow as it was, rebuilt from the recording. Runs no operator code."""
-        return read_workflow(self._recording)
-
-    @property
-    def progress(self) -> Progress:
-        """Counters as of the last committed epoch."""
-        return past_progress(self._recording)
-
-    def result(self, sink: str = "S") -> pa.Table:
-        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
-        return read_result(self._recording, self.history, read_graph(self._recording), sink)
-
-    def rejected(self, source: str) -> pa.Table:
-        """Rows of a source that did not parse: file, line, text."""
-        return read_rejected(self._recording, source)
-
-    def sizes(self) -> dict[str, int]:
-        """Bytes by kind."""
-        return self._recording.sizes()
-
-    def resume(
-        self,
-        spark: SparkSession | None = None,
-        *,
-        flow: Workflow | None = None,
-        master: str | None = None,
-        conf: dict[str, str] | None = None,
-        watch: bool | None = None,
-    ) -> Run:
-        """Go on after the last committed epoch. Inputs must be as they were."""
-        recording = Recording.open(self._recording.path, write=True)
-        try:
-            history = recording.history()
-            if history.started is None:
-                raise RecordingError(
-                    "The recording holds no start of a run.", hint="Start the workflow anew."
-                )
-            session = spark if spark is not None else spark_session(master=master, conf=conf)
-            found = plans_of(recording, history, session, flow=flow)
-            settings = dict(history.started.options)
-            assert recording.log is not None
-            fact = RunResumed(at=time.time(), epoch=len(history.epochs))
-            if history.ended is None or history.ended.status != "completed":
-                recording.log.append(fact)
-                history.add(fact)
-            context = RunContext(
-                session, found.plan, found.sources, recording, history, found.code, recording.run_id
-            )
-        except BaseException:
-            recording.close()
-            raise
-        made = Run(recording)
-        made._begin(context, settings.get("epoch_bytes"), watch)
-        return made
-
-
-@dataclass(frozen=True)
-class Plans:
-    """What a recorded run can be computed again with: its plan, and the same with positions on every edge."""
-
-    plan: Plan
-    tracing: Plan
-    sources: dict[str, Source]
-    code: dict[str, bytes]
-
-
-def plans_of(
-    recording: Recording,
-    history: History,
-    session: SparkSession,
-    *,
-    flow: Workflow | None = None,
-    graph: Graph | None = None,
-) -> Plans:
-    """Plans of a recorded run, or of the same with another workflow or graph (live code included).
-
-    Raises SourceChanged when an input is not as it was.
-    """
-    if history.started is None:
-        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
-    sources = read_sources(recording)
-    for source in sources.values():
-        check_unchanged(source)
-    if graph is None and flow is not None:
-        graph = _live(flow.graph())
-    if graph is not None:
-        pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
-    else:
-        graph, pickled = read_code(recording, read_graph(recording))
-    for source in sources.values():
-        restore_chunks(session, source, log.info)
-    analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-    settings = dict(history.started.options)
-    made = [
-        make_plan(
-            session,
-            analysis,
-            {n: s.size for n, s in sources.items()},
-            buckets=int(settings["buckets"]),
-            settings={**settings, "parallelism": max(2, _cores(session))},
-            positions=positions,
-        )
-        for positions in (False, True)
-    ]
-    return Plans(made[0], made[1], sources, pickled)
-
-
-def schema(flow: Workflow, name: str) -> Any:
-    """The schema of an operator's output: asks Spark, runs no job beyond what finding a file's schema needs."""
-    whole = Graph("", flow._ops)
-    wanted = {name, *(op.name for op in whole.upstream(name))}
-    graph = Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live)
-    return _analysed(graph).schemas[name]
-
-
-def as_sql(graph: Graph) -> Graph:
-    """The graph with PySpark Columns as SQL text, where that can be verified."""
-    return _analysed(graph).graph
-
-
-def _analysed(graph: Graph) -> Analysis:
-    session = SparkSession.getActiveSession() or spark_session()
-    graph = _live(graph)
-    schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
-    return analyse(session, graph, schemas)
-
-
 # --- helpers ------------------------------------------------------------------------------------------------
 
 
@@ -572,37 +420,6 @@ def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
     ]
     filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
     return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=epoch_bytes)
-
-
-def _live(graph: Graph) -> Graph:
-    """The graph with Python operators given as text made live."""
-    from samovar.graph.code import function_from_code, operator_from_code
-
-    live = dict(graph.live)
-    for name, op in graph.ops.items():
-        if isinstance(op, ops.Python) and name not in live:
-            live[name] = operator_from_code(op)
-        elif isinstance(op, ops.Batches) and name not in live:
-            live[name] = function_from_code(op)
-    return Graph(graph.name, graph.ops, live)
-
-
-def _list_sources(
-    session: SparkSession, graph: Graph, recording: Recording, note: Callable[[str], None]
-) -> dict[str, Source]:
-    folder = recording.path / "inputs"
-
-    def listed(number: int, op: Op) -> Source:
-        return list_source(session, op, number, live=graph.live.get(op.name), keep_in=folder, note=note)
-
-    with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
-        found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
-    return {source.name: source for source in found}
-
-
-def _cores(session: SparkSession) -> int:
-    context = getattr(session, "sparkContext", None)
-    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2
 
 
 def progress_of(run: Run) -> Progress:

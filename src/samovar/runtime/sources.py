@@ -166,6 +166,19 @@ def read_units(
     return positioned(df, names, [F.lit(source.number), place, F.monotonically_increasing_id()])
 
 
+def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, int]] | None:
+    """Units as stretches of positions (source, first place, rows), where the files tell how many rows they have."""
+    if source.format != "parquet":
+        return None
+    made = []
+    for i in range(start, stop):
+        rows = source.units[i].rows
+        if rows is None:
+            return None
+        made.append((source.number, i << ROW_BITS, rows))
+    return made
+
+
 def check_unchanged(source: Source) -> None:
     """Raise SourceChanged when an input file is not what it was, or one copied into the recording is gone."""
     for file in source.files or (source.units if source.kept else ()):

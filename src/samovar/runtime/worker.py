@@ -17,6 +17,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from functools import lru_cache
@@ -26,12 +27,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from samovar.errors import WorkflowError
+from samovar.errors import ReplayDiffers, WorkflowError
 from samovar.graph.code import recall_source
 from samovar.graph.logged import Results, swap
 from samovar.graph.operator import Operator, is_batch_form
-from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
-from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
+from samovar.ids import HIDDEN
+from samovar.record.state_files import (
+    Header,
+    StateCapture,
+    composed,
+    is_mark,
+    mark_name,
+    read_state,
+    restore,
+    write_state,
+)
+from samovar.runtime.arrival import in_arrival_order, partition_number
+from samovar.runtime.marks import SHARE, Marker
+from samovar.runtime.prints import Prints
+from samovar.runtime.rows import View, is_simple, stretches
 from samovar.runtime.user_errors import (
     RAISED,
     Failure,
@@ -52,10 +66,8 @@ __all__ = [
     "Stage",
     "Task",
     "Version",
-    "View",
     "batches_function",
     "chain_function",
-    "in_arrival_order",
 ]
 
 END = 1 << 62
@@ -87,6 +99,8 @@ class Stage:
     """Its place in the workflow: what operators give at their end comes in this order."""
     results: Mapping[int, str] = attribute(default_factory=dict)
     """In a replay: for each bucket the file that keeps what `log_result` gave."""
+    given: Mapping[int, int] = attribute(default_factory=dict)
+    """In a replay from a mark on: for each bucket how many tuples it gave before."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +120,19 @@ class Task:
     arrival: bool = False
     arrivals: str = ""
     """In a replay: the folder that holds the logged order of arrival."""
-    marks: bool = False
+    signs: bool = False
     """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
+    marks: tuple[tuple[int, ...], ...] = ()
+    """Positions at which the state is kept on the way."""
+    mark_share: float = SHARE
+    """Of the time, what that may take; marks that would cost more are left out."""
     arrow: bool = False
     """Whether a function of the user's gives Arrow batches, which are checked."""
+
+    @property
+    def order_log(self) -> str:
+        """The folder for the order of arrival."""
+        return self.arrivals or self.stages[0].folder
 
 
 @dataclass
@@ -123,6 +146,10 @@ class _Loaded:
     """What the instance was made from: a run may go on with other code."""
     results: Results = attribute(default_factory=Results)
     """What `log_result` gave in this epoch."""
+    changes: dict[str, Any] | None = None
+    """What changed in this epoch up to the last mark."""
+    prints: Prints = attribute(default_factory=lambda: Prints(""))
+    """Fingerprints of what it gives in this epoch."""
 
 
 _cache: dict[tuple[str, str, int], _Loaded] = {}
@@ -136,7 +163,7 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
         _settle_garbage()
         chain = Chain(task)
         try:
-            yield from chain.run(in_arrival_order(task, batches) if task.arrival else batches)
+            yield from chain.run(in_arrival_order(task.order_log, batches) if task.arrival else batches)
         except UserError as error:
             _report(task, error.failure)
             for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
@@ -149,10 +176,12 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 def _settle_garbage() -> None:
     """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
 
-    Rows make many small objects, and every full collection would walk through all of pandas and pyspark.
+    Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest
+    generation would be looked at every few hundred rows.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -201,10 +230,13 @@ class Chain:
         self.started = 0.0
         self.pickers = [itemgetter(*s.schema.names) if len(s.schema.names) > 1 else None for s in task.stages]
         self.rows: list[tuple[Any, ...]] = []
+        self.printed = 0
+        """Of how many of these rows fingerprints are taken."""
         self.positions: list[tuple[int, ...]] = []
         self.parents: list[dict[str, Any] | tuple[dict[str, Any] | None, ...]] = []
         """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
+        self.marker = Marker(task.marks, task.mark_share)
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
         """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
 
@@ -214,24 +246,28 @@ class Chain:
         """Process all rows of the task, bucket after bucket."""
         for batch in batches:
             view = View(batch, self.task.positions > 0)
-            for start, stop in _stretches(view.buckets, 0, batch.num_rows):
+            for start, stop in stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
                 end = stop - int(view.controls is not None and bool(view.controls[stop - 1]))
-                if is_batch_form(type(self.loaded[0].instance)):
-                    yield from self._feed_batches(view, start, end)
-                elif len(self.task.stages) == 1 and not self.task.positions and view.ports is None:
-                    yield from self._feed_plainly(view.rows(start, end))
-                else:
-                    yield from self._feed_rows(view, start, end)
+                for first, behind in self.marker.cut(view, start, end, self._mark):
+                    yield from self._feed_stretch(view, first, behind)
                 if end < stop:
                     yield from self._finish_all()
         self._leave()
         if self.rows:
             yield self._flush()
-        if self.task.marks:
+        if self.task.signs:
             folder = Path(self.task.stages[0].folder)
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"ran-{_partition()}").touch()
+            (folder / f"ran-{partition_number()}").touch()
+
+    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        if is_batch_form(type(self.loaded[0].instance)):
+            yield from self._feed_batches(view, start, stop)
+        elif len(self.task.stages) == 1 and not self.task.positions and view.ports is None:
+            yield from self._feed_plainly(view.rows(start, stop))
+        else:
+            yield from self._feed_rows(view, start, stop)
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
@@ -304,7 +340,7 @@ class Chain:
                         continue
                     self._emit(stage, made, (*at, child) if at else at)
                     child += 1
-        except UserError:
+        except (UserError, ReplayDiffers):
             raise
         except RAISED as error:
             self._blame(self.path[: stage + 1])
@@ -324,6 +360,7 @@ class Chain:
             if changes:
                 picked = self._changed(stage, picked, changes)
             names = self.task.stages[stage].schema.names
+            self.loaded[stage].prints.add((picked,))
             self._feed(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
             return
         self.rows.append(picked)
@@ -346,7 +383,7 @@ class Chain:
             if not fits(value, field):
                 raise UserError(misfit(self.task.stages[stage].name, self.path[stage], value, field))
             if value is not None and (
-                type(pa.scalar(value, field.type).as_py()) is not type(value) or not _is_simple(field.type)
+                type(pa.scalar(value, field.type).as_py()) is not type(value) or not is_simple(field.type)
             ):
                 made.append((i, field.type))
         self.known[stage][kinds] = tuple(made)
@@ -400,7 +437,7 @@ class Chain:
                         self._emit(stage, made, self._end_position(stage, port, child))
                     if len(self.rows) >= FLUSH:
                         yield self._flush()
-            except UserError:
+            except (UserError, ReplayDiffers):
                 raise
             except RAISED as error:
                 raise UserError(raised(spec.name, None, error)) from None
@@ -419,7 +456,7 @@ class Chain:
 
     def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[0]
-        for first, end in _stretches(view.ports, start, stop):
+        for first, end in stretches(view.ports, start, stop):
             port = view.ports[first] if view.ports is not None else 0
             data = view.batch_of(port, first, end)
             self.taken[0][port] += data.num_rows
@@ -432,8 +469,11 @@ class Chain:
                     if failure := batch_misfit(spec.name, made, spec.schema, by_name=True):
                         raise UserError(failure)
                     self.given[0] += made.num_rows
+                    self.loaded[0].prints.add_batch(made.select(spec.schema.names))
                     yield _fit(made, spec, view.position(first), child, self.task.positions)
                     child += made.num_rows
+            except ReplayDiffers:
+                raise
             except RAISED as error:
                 first_row = (data.slice(0, 1).to_pylist() or [{}])[0]
                 if isinstance(error, UserError):
@@ -445,7 +485,14 @@ class Chain:
 
     # --- rows out ---------------------------------------------------------------------------------------------------
 
+    def _print(self) -> None:
+        """Take the fingerprints of rows that wait to be sent on."""
+        self.loaded[-1].prints.add(self.rows[self.printed :])
+        self.printed = len(self.rows)
+
     def _flush(self) -> pa.RecordBatch:
+        self._print()
+        self.printed = 0
         spec = self.task.stages[-1]
         columns = list(zip(*self.rows, strict=True))
         arrays = []
@@ -485,18 +532,40 @@ class Chain:
         self.bucket = bucket
         self.started = time.perf_counter()
         self.loaded = [_load(self.task, stage, bucket) for stage in self.task.stages]
+        self.marker = Marker(self.task.marks, self.task.mark_share)
         self.taken = [[0] * s.ports for s in self.task.stages]
-        self.given = [0] * len(self.task.stages)
+        self.given = [s.given.get(bucket, 0) for s in self.task.stages]
 
     def _leave(self) -> None:
         if self.bucket is None:
             return
+        self._print()
         if self.task.stateful:
-            for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
-                _save(
-                    self.task, stage, self.bucket, loaded, tuple(self.taken[i]), self.given[i], self.started
-                )
+            for i, stage in enumerate(self.task.stages):
+                _save(self.task, stage, self.loaded[i], self._header(i))
         self.bucket = None
+
+    def _header(self, stage: int) -> Header:
+        return Header(
+            operator=self.task.stages[stage].name,
+            bucket=self.bucket or 0,
+            epoch=self.task.epoch,
+            taken=tuple(self.taken[stage]),
+            given=self.given[stage],
+            entries=self.loaded[stage].capture.entries(),
+            seconds=time.perf_counter() - self.started,
+            passed=self.marker.passed,
+            marks=tuple(self.marker.written),
+        )
+
+    def _mark(self, number: int) -> None:
+        """Keep what changed since the mark before."""
+        for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
+            with _told(stage, loaded):
+                changes = loaded.capture.changes()
+                loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
+                kept = {**changes, "used": len(loaded.results.made)}
+                write_state(Path(stage.folder) / mark_name(self.bucket or 0, number), self._header(i), kept)
 
 
 def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
@@ -504,46 +573,50 @@ def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
     key = (task.run, stage.name, bucket)
     held = _cache.pop(key, None)
     kept = stage.results.get(bucket)
-    results = Results() if kept is None else Results(read_state(Path(kept))[1].get("results", []))
+    results = Results()
+    prints = Prints(stage.name)
+    if kept is not None:
+        recorded = read_state(Path(kept))[1]
+        results = Results(recorded.get("results", []), _used(version))
+        prints = Prints(stage.name, recorded.get("prints", ()), stage.given.get(bucket, 0))
     if held is not None and held.token in version.tokens and held.code == stage.code:
         behind = version.files[version.tokens.index(held.token) :]
         if behind:
-            restore(held.instance, (read_state(Path(f))[1] for f in behind))
-            held.capture.settle()
-        held.results = results
+            known = held.capture.known
+            restore(held.instance, (read_state(Path(f))[1] for f in behind), known)
+            held.capture.settle(known)
+        held.results, held.prints = results, prints
         return held
     instance: Operator = pickle.loads(stage.code)
     capture = StateCapture(stage.name, instance)
-    loaded = _Loaded(version.tokens[-1], instance, capture, code=stage.code, results=results)
+    loaded = _Loaded(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
     if version.files:
-        restore(instance, (read_state(Path(f))[1] for f in version.files))
-        capture.settle()
+        known = {}
+        restore(instance, (read_state(Path(f))[1] for f in version.files), known)
+        capture.settle(known)
     return loaded
 
 
-def _save(
-    task: Task, stage: Stage, bucket: int, loaded: _Loaded, taken: tuple[int, ...], given: int, started: float
-) -> None:
-    header = Header(
-        operator=stage.name,
-        bucket=bucket,
-        epoch=task.epoch,
-        taken=taken,
-        given=given,
-        entries=loaded.capture.entries(),
-        seconds=time.perf_counter() - started,
-    )
-    folder = Path(stage.folder)
+def _used(version: Version) -> int:
+    """How many results were given before the mark a version ends with."""
+    if not version.files or not is_mark(Path(version.files[-1])):
+        return 0
+    used: int = read_state(Path(version.files[-1]))[1]["used"]
+    return used
+
+
+def _save(task: Task, stage: Stage, loaded: _Loaded, header: Header) -> None:
+    bucket, folder = header.bucket, Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
-    try:
+    with _told(stage, loaded):
         changes = loaded.capture.changes()
+        if loaded.changes is not None:
+            changes, loaded.changes = composed(loaded.changes, changes), None
         if loaded.results.made:
             changes["results"] = loaded.results.made
+        if loaded.prints.made:
+            changes["prints"] = loaded.prints.made
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
-    except WorkflowError as error:  # a value that cannot be pickled
-        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
     if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
         whole = Header(
             operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
@@ -555,101 +628,22 @@ def _save(
     _forget_old_runs()
 
 
+@contextmanager
+def _told(stage: Stage, loaded: _Loaded) -> Iterator[None]:
+    """Failures to write a state, told so that a person knows whose."""
+    try:
+        yield
+    except WorkflowError as error:  # a value that cannot be pickled
+        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
+
+
 def _forget_old_runs(keep: int = 3) -> None:
     """A worker lives longer than a run: states of runs not seen for a while are dropped."""
     runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
     for key in [k for k in _cache if k[0] in runs[keep:]]:
         del _cache[key]
-
-
-class View:
-    """One batch as a chain sees it: rows and batches of each port, positions, buckets."""
-
-    def __init__(self, batch: pa.RecordBatch, positions: bool) -> None:
-        self.batch = batch
-        names = batch.schema.names
-        self.shown = [n for n in names if not n.startswith(HIDDEN)]
-        parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT] if positions else []
-        self.parts = [batch.column(names.index(n)).to_pylist() for n in parts]
-        self.buckets = self._hidden(BUCKET)
-        self.controls = self._hidden(CONTROL)
-        self.ports = self._hidden(PORT)
-        self._structs: dict[int, list[dict[str, Any]]] = {}
-
-    def _hidden(self, name: str) -> list[int] | None:
-        names = self.batch.schema.names
-        return self.batch.column(names.index(name)).to_pylist() if name in names else None
-
-    def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
-        """Rows of the only port."""
-        part = self.batch.slice(start, stop - start).select(self.shown)
-        if not self.shown:
-            return [{} for _ in range(part.num_rows)]
-        columns = [_values(c) for c in part.columns]
-        return _row_maker(tuple(self.shown))(columns)
-
-    def structs(self, port: int) -> list[dict[str, Any]]:
-        """Rows of one of several ports, None where a row is another port's."""
-        if port not in self._structs:
-            names = self.batch.schema.names
-            column = self.batch.column(names.index(f"{HIDDEN}v{port}"))
-            self._structs[port] = _values(column)
-        return self._structs[port]
-
-    def batch_of(self, port: int, start: int, stop: int) -> pa.RecordBatch:
-        """Rows of a port as a batch."""
-        if self.ports is None:
-            return self.batch.slice(start, stop - start).select(self.shown)
-        column = self.batch.column(self.batch.schema.names.index(f"{HIDDEN}v{port}"))
-        return pa.RecordBatch.from_struct_array(column.slice(start, stop - start))
-
-    def position(self, i: int) -> tuple[int, ...]:
-        """The position of a row; empty when none is wanted."""
-        return tuple(part[i] for part in self.parts) if self.parts else ()
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """A column's values. Arrow has a fast way, which it leaves when it is told how to give maps."""
-    made: list[Any] = (
-        column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(column.type) else column.to_pylist()
-    )
-    return made
-
-
-@lru_cache
-def _row_maker(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[dict[str, Any]]]:
-    """A function from columns to rows, written out for these names: four times as fast as `RecordBatch.to_pylist`."""
-    values = [f"v{i}" for i in range(len(names))]
-    items = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
-    made: Callable[[list[list[Any]]], list[dict[str, Any]]] = eval(
-        f"lambda columns: [{{{items}}} for {', '.join(values)}, in zip(*columns)]"
-    )
-    return made
-
-
-def _stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Stretches of equal values."""
-    if values is None or len(set(values)) == 1:
-        if stop > start:
-            yield start, stop
-        return
-    first = start
-    for i in range(start + 1, stop + 1):
-        if i == stop or values[i] != values[first]:
-            yield first, i
-            first = i
-
-
-def _is_simple(kind: pa.DataType) -> bool:
-    """Types whose values come out of Spark as they went in."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_float64(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_date(kind)
-    )
 
 
 def _batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
@@ -681,47 +675,3 @@ def _fit(
         columns.append(value)
         fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-
-
-def in_arrival_order(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Log the order in which rows arrived; a task run again in the same attempt takes them in the logged order."""
-    log = Path(task.arrivals or task.stages[0].folder) / f"arrival-{_partition()}.arrow"
-    if log.exists():
-        rows = list(batches)
-        if not rows:
-            return
-        table = pa.Table.from_batches(rows)
-        with pa.OSFile(str(log)) as file:
-            logged = pa.ipc.open_file(file).read_all()
-        wanted = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}
-        names = logged.schema.names
-        keys = zip(*(table.column(n).to_pylist() for n in names), strict=True)
-        places = [wanted[k] for k in keys]
-        order = sorted(range(len(places)), key=places.__getitem__)
-        yield from table.take(order).to_batches()
-        return
-    seen: list[pa.RecordBatch] = []
-    last: pa.Schema | None = None
-    for batch in batches:
-        names = [
-            n
-            for n in batch.schema.names
-            if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")
-        ]
-        seen.append(batch.select(names))
-        last = seen[-1].schema
-        yield batch
-    if last is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        temporary = log.with_name(f".{log.name}.{os.getpid()}")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, last) as writer:
-            for part in seen:
-                writer.write_batch(part)
-        temporary.replace(log)
-
-
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0

@@ -1,0 +1,32 @@
+"""Bytes kept inside epochs for tau from 0.5 to 20 s, against keeping the state everywhere (IcedTea, Figure 20)."""
+
+from __future__ import annotations
+
+from benchmarks.travel.jumps import jumped
+from benchmarks.travel.setting import Row, Setting, interesting
+
+__all__ = ["checkpoints"]
+
+PAPER = {5.0: 0.40, 10.0: 0.20, 20.0: 0.10}
+
+
+def checkpoints(setting: Setting) -> list[Row]:
+    """W5 in one epoch: marks and their bytes by tau, and the jumps they buy."""
+    rows: list[Row] = []
+    least = 0
+    for tau in (0.5, 1.0, 2.0, 5.0, 10.0, 20.0):
+        setting.tick(f"checkpoints for tau {tau}")
+        flow = setting.pair("w5").samovar(setting.data)
+        run = setting.run(flow, tau=tau, epoch_bytes=1 << 40)
+        past = setting.open(run)
+        kept = past.sizes()["marks"]
+        marks = sum(len(fact.marks) for fact in past.history.epochs)
+        past.close()
+        least = least or kept
+        found = jumped(setting, run, interesting("w5", flow))
+        share = kept / least if least else None
+        row = {"tau s": tau, "marks": marks, "bytes": kept, "share of 0.5 s": share, "paper": PAPER.get(tau)}
+        rows.append(
+            {**row, "jump s": found["jump s"], "jump max s": found["jump max s"], "run s": found["run s"]}
+        )
+    return rows

@@ -1,0 +1,323 @@
+"""Past epochs computed again: as they ran, or with positions on every edge and cut to a window.
+
+A window starts where the state of its Python operators is known: at the epoch's start, or at the last mark before it
+(see runtime/marks.py). Operators whose values cannot be computed again give what they gave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from samovar.compile.frames import Frames
+from samovar.compile.native import hidden, positioned
+from samovar.graph import operators as ops
+from samovar.ids import position_columns
+from samovar.record.state_files import Header, mark_name, read_header
+from samovar.record.store import slug_unique
+from samovar.replay.segments import Segment
+from samovar.replay.trace import Position, Window
+from samovar.replay.worker import (
+    NEVER,
+    TRACE,
+    Probe,
+    probing_function,
+    tracing_function,
+)
+from samovar.runtime.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
+from samovar.runtime.worker import Task, Version
+
+__all__ = ["Replayed", "Windowed", "at_or_behind"]
+
+
+class Replayed(Epoch):
+    """An epoch of the past, computed again into a scratch folder. Counts nothing, commits nothing."""
+
+    def __init__(self, context: RunContext, segment: Segment, scratch: Path) -> None:
+        covers = EpochRange(segment.low, segment.high, dict(segment.units), segment.first, segment.last)
+        super().__init__(context, segment.epoch, covers, attempt="replay")
+        self.folder = scratch / f"{segment.epoch:06d}"
+        self.frames = _ReplayFrames(self.plan, self, segment.low, segment.high)
+
+    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
+        return df
+
+    def _without_bad(self, name: str, df: DataFrame, units: Any, counts: bool) -> DataFrame:
+        return super()._without_bad(name, df, units, False)
+
+    def materialised(self, name: str) -> DataFrame | None:
+        """What an operator that cannot be computed again gave in this epoch; None when the epoch failed."""
+        facts = self.context.recorded
+        if self.number >= len(facts):
+            return None
+        return self._read_parts("stash", name, self.frames._empty(name).schema, [facts[self.number]])
+
+    def task(self, chain: tuple[str, ...]) -> Task:
+        """The same with what calls of `log_result` gave: they are not made again."""
+        made = super().task(chain)
+        facts = self.context.recorded
+        if self.number >= len(facts):
+            return made
+        fact = facts[self.number]
+        folder = self.context.recording.epoch_folder(fact) / "state"
+        stages = tuple(
+            replace(
+                stage,
+                results={
+                    f.bucket: str(folder / slug_unique(stage.name) / f"{f.bucket:04d}.delta")
+                    for f in fact.state.get(stage.name, ())
+                    if not f.full
+                },
+            )
+            for stage in made.stages
+        )
+        logged = folder / slug_unique(chain[0]) if made.arrival else None
+        return replace(made, stages=stages, arrivals=str(logged) if logged is not None else "")
+
+
+class _ReplayFrames(Frames):
+    """Frames of a past epoch: operators that would give something else now give what they gave then."""
+
+    inputs: Replayed
+
+    def _stream(self, name: str, level: int) -> DataFrame:
+        placement = self.plan.placement
+        if name in placement.fixed and level == placement.level[name]:
+            stored = self.inputs.materialised(name)
+            if stored is not None:
+                return stored
+        return super()._stream(name, level)
+
+
+class Windowed(Replayed):
+    """The same with positions everywhere, cut to a window; Python operators record their steps if that is wanted."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        original: Replayed,
+        segment: Segment,
+        window: Window,
+        scratch: Path,
+        *,
+        steps: bool,
+    ) -> None:
+        super().__init__(context, segment, scratch)
+        self.steps = steps
+        self.segment = segment
+        self.window = window
+        self.original = original
+        self.low = self.high = segment.level
+        self.frames = _TraceFrames(self.plan, self, segment.level, segment.level)
+        self.traced: dict[str, DataFrame] = {}
+        self.probe: tuple[tuple[str, ...], Probe] | None = None
+
+    @cached_property
+    def prefix(self) -> bool:
+        """Whether rows before the window must flow too."""
+        plan, level = self.plan, self.segment.level
+        return any(
+            plan.shape(n) in ("python", "limit") and plan.placement.works(n, level) for n in plan.graph.ops
+        )
+
+    @cached_property
+    def mark(self) -> int:
+        """The last mark before the window at which all Python operators of the level kept their state; 0: none."""
+        low, facts = self.window.low, self.context.recorded
+        if low is None or not self.prefix or self.number >= len(facts):
+            return 0
+        fact = facts[self.number]
+        if not fact.marks or self.segment.level != fact.level:
+            return 0
+        headers = [h for name in fact.state if self._works(name) for h in self._headers(name).values()]
+        for number in range(len(fact.marks), 0, -1):
+            kept = all(number > h.passed or number in h.marks for h in headers)
+            if kept and fact.marks[number - 1][: len(low)] <= low:
+                return number
+        return 0
+
+    @property
+    def start(self) -> Position | None:
+        """Where the rows begin that must flow; None: at the epoch's start."""
+        if not self.prefix:
+            return self.window.low
+        return self.context.recorded[self.number].marks[self.mark - 1] if self.mark else None
+
+    def _works(self, name: str) -> bool:
+        return self.plan.placement.works(name, self.segment.level)
+
+    def _headers(self, name: str) -> dict[int, Header]:
+        """What the run's state files of this epoch say, by bucket."""
+        fact = self.context.recorded[self.number]
+        folder = self.context.recording.epoch_folder(fact) / "state" / slug_unique(name)
+        return {
+            f.bucket: read_header(folder / f"{f.bucket:04d}.delta") for f in fact.state[name] if not f.full
+        }
+
+    def _versions(self, name: str) -> dict[int, Version]:
+        """The state at the epoch's start, or at the mark before the window."""
+        made = super()._versions(name)
+        if not self.mark or not self._works(name) or name not in self.context.recorded[self.number].state:
+            return made
+        for bucket, (files, _) in self._kept(name).items():
+            before = made.get(bucket, Version())
+            tokens = [f"{self.context.recorded[self.number].attempt}/{Path(f).name}" for f in files]
+            made[bucket] = Version((*before.files, *files), (*before.tokens, *tokens))
+        return made
+
+    def _kept(self, name: str) -> dict[int, tuple[list[str], Header]]:
+        """For each bucket: the files that lead from the epoch's start to the mark, and the header of the last.
+
+        A bucket whose rows all lie before the mark is at its state of the epoch's end by then.
+        """
+        fact = self.context.recorded[self.number]
+        folder = self.context.recording.epoch_folder(fact) / "state" / slug_unique(name)
+        made: dict[int, tuple[list[str], Header]] = {}
+        for bucket, header in self._headers(name).items():
+            if self.mark > header.passed:
+                made[bucket] = ([str(folder / f"{bucket:04d}.delta")], header)
+            else:
+                files = [folder / mark_name(bucket, n) for n in header.marks if n <= self.mark]
+                made[bucket] = ([str(f) for f in files], read_header(files[-1]))
+        return made
+
+    def given_before(self) -> dict[str, dict[int, int]]:
+        """For each Python operator and bucket: how many tuples it gave from the epoch's start to the mark."""
+        if not self.mark:
+            return {}
+        names = [n for n in self.context.recorded[self.number].state if self._works(n)]
+        return {n: {b: header.given for b, (_, header) in self._kept(n).items()} for n in names}
+
+    def taken_before(self, name: str) -> int:
+        """How many tuples a Python operator took from the epoch's start to the mark."""
+        return sum(sum(header.taken) for _, header in self._kept(name).values()) if self.mark else 0
+
+    def task(self, chain: tuple[str, ...]) -> Task:
+        made = super().task(chain)
+        given = self.given_before()
+        return replace(made, stages=tuple(replace(s, given=given.get(s.name, {})) for s in made.stages))
+
+    def slice(self, name: str) -> DataFrame:
+        source = self.context.sources.get(name)
+        start, stop = self.segment.units.get(name, (0, 0))
+        if source is None or start == stop:
+            return self._cut(self._stashed(name) if start != stop else super().slice(name))
+        units = source.units[start:stop]
+        if source.format == "parquet":
+            skip, end = self._units(source, start, stop)
+            units, start = units[skip:end], start + skip
+        if not units:
+            return self.frames._empty(name)
+        df = self.read(source, units, start)
+        return self._cut(df)
+
+    def _units(self, source: Source, start: int, stop: int) -> tuple[int, int]:
+        """Which of the units a window can touch: the others need not be opened."""
+        low, high = self.start, self.window.high
+        first, last = start, stop
+        if low is not None:
+            if source.number < low[0]:
+                return 0, 0
+            first = max(start, low[1] >> ROW_BITS) if source.number == low[0] else start
+        if high is not None:
+            if source.number > high[0]:
+                return 0, 0
+            last = min(stop, (high[1] >> ROW_BITS) + 1) if source.number == high[0] else stop
+        return first - start, max(last, first) - start
+
+    def materialised(self, name: str) -> DataFrame | None:
+        stored = super().materialised(name)
+        return None if stored is None else self._cut(stored)
+
+    def _stashed(self, name: str) -> DataFrame:
+        """A stash as the run left it; without positions it gets those of its files' rows."""
+        plan = self.original.plan
+        start, stop = self.segment.units[name]
+        epochs = self._stash_epochs(name)[start:stop]
+        schema = self.original.frames._empty(name).schema
+        stored = self._read_parts("stash", name, schema, epochs)
+        if plan.width[name]:
+            return stored
+        folders = self.context.recording.parts("stash", name, epochs)
+        files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
+        group = list(plan.graph.ops).index(name) - 2_000_000
+        place = file_ordinal({f: i for i, f in enumerate(files)}) * F.lit(1 << ROW_BITS)
+        raw = self.spark.read.schema(_plain(schema)).parquet(*files)
+        parts = [F.lit(group), place + F.col("_metadata.row_index")]
+        names = position_columns(self.plan.width[name])
+        fill = [F.lit(-1)] * (len(names) - 2)
+        made = positioned(raw, names, [*parts, *fill])
+        return made.toDF(*schema.names, *hidden(made))
+
+    def _cut(self, df: DataFrame) -> DataFrame:
+        if self.window.high is not None:
+            df = df.filter(~at_or_behind(df, self.window.high))
+        if self.start is not None:
+            df = df.filter(at_or_behind(df, self.start))
+        return df
+
+    def python(self, chain: tuple[str, ...]) -> Callable[..., Any]:
+        head = self.plan.graph.ops[chain[0]]
+        if isinstance(head, ops.Batches):
+            return super().python(chain)
+        if self.probe is not None and self.probe[0] == chain:
+            return probing_function(self.task(chain), self.probe[1])
+        return tracing_function(self.task(chain), self.window.low if self.steps else NEVER)
+
+    @property
+    def ends(self) -> bool:
+        """Whether operators see the end of their input in this window."""
+        return self.segment.last and self.window.high is None
+
+    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
+        return make()
+
+
+class _TraceFrames(_ReplayFrames):
+    """Frames of a segment under trace: blocking operators of lower levels give what they gave."""
+
+    inputs: Windowed
+
+    def ended(self, name: str, *, whole: bool = False) -> DataFrame:
+        if not self.inputs.first and not whole:
+            return self._empty(name)
+        df = self.inputs.original.frames.ended(name, whole=whole)
+        if not hidden(df):
+            df = self._number(name, df)
+        return self.inputs._cut(df) if not whole else df
+
+    def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
+        head = self.plan.graph.ops[chain[0]]
+        assert isinstance(head, ops.Python)
+        made = super()._python(chain, level).persist()
+        self.inputs._reused.append(made)
+        self.inputs.traced[chain[-1]] = made
+        return made.filter(F.col(TRACE).isNull()).drop(TRACE)
+
+    def _python_schema(self, tail: str) -> StructType:
+        fields = [StructField(f.name, f.dataType, True) for f in self.plan.schemas[tail].fields]
+        fields += [StructField(c, LongType(), True) for c in position_columns(self.plan.width[tail])]
+        return StructType([*fields, StructField(TRACE, BinaryType(), True)])
+
+    def _python_ends(self) -> bool:
+        return self.inputs.ends
+
+
+def at_or_behind(df: DataFrame, at: Position) -> Column:
+    """Whether a row's position is not before another, compared part by part."""
+    own = hidden(df)[: len(at)]
+    return F.struct(*own) >= F.struct(
+        *(F.lit(v).cast("bigint").alias(c) for c, v in zip(own, at, strict=False))
+    )
+
+
+def _plain(schema: StructType) -> StructType:
+    return StructType([StructField(f"c{i}", f.dataType, True) for i, f in enumerate(schema.fields)])

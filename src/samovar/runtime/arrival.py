@@ -1,0 +1,58 @@
+"""The order in which tuples arrived, for operators that take them so: logged once, followed by every replay."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from samovar.ids import CONTROL, HIDDEN
+
+__all__ = ["in_arrival_order", "partition_number"]
+
+
+def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Log the order in which rows arrived; a task run again in the same attempt takes them in the logged order."""
+    log = Path(folder) / f"arrival-{partition_number()}.arrow"
+    if log.exists():
+        rows = list(batches)
+        if not rows:
+            return
+        table = pa.Table.from_batches(rows)
+        with pa.OSFile(str(log)) as file:
+            logged = pa.ipc.open_file(file).read_all()
+        wanted = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}
+        names = logged.schema.names
+        keys = zip(*(table.column(n).to_pylist() for n in names), strict=True)
+        places = [wanted[k] for k in keys]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        yield from table.take(order).to_batches()
+        return
+    seen: list[pa.RecordBatch] = []
+    last: pa.Schema | None = None
+    for batch in batches:
+        names = [
+            n
+            for n in batch.schema.names
+            if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")
+        ]
+        seen.append(batch.select(names))
+        last = seen[-1].schema
+        yield batch
+    if last is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        temporary = log.with_name(f".{log.name}.{os.getpid()}")
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, last) as writer:
+            for part in seen:
+                writer.write_batch(part)
+        temporary.replace(log)
+
+
+def partition_number() -> int:
+    """The number of the partition this task works on."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0

@@ -1,0 +1,131 @@
+"""From a workflow, live or recorded, to its plans: code made live, sources listed, expressions analysed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from samovar.compile.analysis import Analysis, analyse
+from samovar.compile.plan import Plan, make_plan
+from samovar.errors import RecordingError
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Graph, Workflow
+from samovar.record.store import History, Recording
+from samovar.runtime import code
+from samovar.runtime.chunks import restore_chunks
+from samovar.runtime.session import spark_session
+from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
+from samovar.runtime.written import is_code, read_code, read_graph, read_sources
+
+__all__ = ["Plans", "as_sql", "cores", "list_sources", "made_live", "plans_of", "schema"]
+
+log = logging.getLogger("samovar")
+
+
+@dataclass(frozen=True)
+class Plans:
+    """What a recorded run can be computed again with: its plan, and the same with positions on every edge."""
+
+    plan: Plan
+    tracing: Plan
+    sources: dict[str, Source]
+    code: dict[str, bytes]
+
+
+def plans_of(
+    recording: Recording,
+    history: History,
+    session: SparkSession,
+    *,
+    flow: Workflow | None = None,
+    graph: Graph | None = None,
+) -> Plans:
+    """Plans of a recorded run, or of the same with another workflow or graph (live code included).
+
+    Raises SourceChanged when an input is not as it was.
+    """
+    if history.started is None:
+        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+    sources = read_sources(recording)
+    for source in sources.values():
+        check_unchanged(source)
+    if graph is None and flow is not None:
+        graph = made_live(flow.graph())
+    if graph is not None:
+        pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
+    else:
+        graph, pickled = read_code(recording, read_graph(recording))
+    for source in sources.values():
+        restore_chunks(session, source, log.info)
+    analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
+    settings = dict(history.started.options)
+    made = [
+        make_plan(
+            session,
+            analysis,
+            {n: s.size for n, s in sources.items()},
+            buckets=int(settings["buckets"]),
+            settings={**settings, "parallelism": max(2, cores(session))},
+            positions=positions,
+        )
+        for positions in (False, True)
+    ]
+    return Plans(made[0], made[1], sources, pickled)
+
+
+def schema(flow: Workflow, name: str) -> Any:
+    """The schema of an operator's output: asks Spark, runs no job beyond what finding a file's schema needs."""
+    whole = Graph("", flow._ops)
+    wanted = {name, *(op.name for op in whole.upstream(name))}
+    graph = Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live)
+    return _analysed(graph).schemas[name]
+
+
+def as_sql(graph: Graph) -> Graph:
+    """The graph with PySpark Columns as SQL text, where that can be verified."""
+    return _analysed(graph).graph
+
+
+def _analysed(graph: Graph) -> Analysis:
+    session = SparkSession.getActiveSession() or spark_session()
+    graph = made_live(graph)
+    schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
+    return analyse(session, graph, schemas)
+
+
+def made_live(graph: Graph) -> Graph:
+    """The graph with Python operators given as text made live."""
+    from samovar.graph.code import function_from_code, operator_from_code
+
+    live = dict(graph.live)
+    for name, op in graph.ops.items():
+        if isinstance(op, ops.Python) and name not in live:
+            live[name] = operator_from_code(op)
+        elif isinstance(op, ops.Batches) and name not in live:
+            live[name] = function_from_code(op)
+    return Graph(graph.name, graph.ops, live)
+
+
+def list_sources(
+    session: SparkSession, graph: Graph, recording: Recording, note: Callable[[str], None]
+) -> dict[str, Source]:
+    folder = recording.path / "inputs"
+
+    def listed(number: int, op: Op) -> Source:
+        return list_source(session, op, number, live=graph.live.get(op.name), keep_in=folder, note=note)
+
+    with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
+        found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
+    return {source.name: source for source in found}
+
+
+def cores(session: SparkSession) -> int:
+    context = getattr(session, "sparkContext", None)
+    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2

@@ -1,0 +1,97 @@
+"""Fingerprints of what Python operators give, so that a replay knows whether it is faithful.
+
+Of every `EVERY` tuples an operator gives in an epoch, the first `BLOCK` are summed up in a checksum. A replay makes the
+same checksums, of whole blocks only, and stops at the first one that differs from the run's: something in the operator,
+or before it, gives another result each time. An eighth of the tuples costs about 0.05 us each of them.
+"""
+
+from __future__ import annotations
+
+import marshal
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from samovar.errors import ReplayDiffers
+
+__all__ = ["BLOCK", "EVERY", "Prints", "told_in"]
+
+EVERY = 512
+BLOCK = 64
+_PLAIN = 2
+"""The last form of `marshal` that looks at values alone, not at which object they are."""
+_TOLD = "Computed again, '{}' gives something else than in the run, among its tuples {} to {} of the epoch"
+
+
+class Prints:
+    """The fingerprints of one operator's outputs in one key partition: made in a run, compared in a replay."""
+
+    def __init__(self, operator: str, recorded: Sequence[int] | None = None, start: int = 0) -> None:
+        self.made: list[int] = []
+        self._operator = operator
+        self._recorded = recorded
+        self._at = start
+        self._sum = 0
+        self._begun = -1
+        """The block whose start was seen."""
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Take note of the next outputs."""
+        self._add(len(rows), lambda start, stop: rows[start:stop])
+
+    def add_batch(self, batch: pa.RecordBatch) -> None:
+        """The same for a batch, of which only what counts is looked at."""
+
+        def part(start: int, stop: int) -> list[tuple[Any, ...]]:
+            return [tuple(row.values()) for row in batch.slice(start, stop - start).to_pylist()]
+
+        self._add(batch.num_rows, part)
+
+    def _add(self, rows: int, part: Callable[[int, int], Sequence[tuple[Any, ...]]]) -> None:
+        first = 0
+        while first < rows:
+            number, offset = divmod(self._at, EVERY)
+            if offset < BLOCK:
+                taken = min(BLOCK - offset, rows - first)
+                if offset == 0:
+                    self._sum, self._begun = 0, number
+                self._sum = zlib.crc32(_bytes(part(first, first + taken)), self._sum)
+                if offset + taken == BLOCK and self._begun == number:
+                    self._done(number)
+            else:
+                taken = min(EVERY - offset, rows - first)
+            self._at += taken
+            first += taken
+
+    def _done(self, number: int) -> None:
+        if self._recorded is None:
+            self.made.append(self._sum)
+        elif number < len(self._recorded) and self._recorded[number] != self._sum:
+            raise ReplayDiffers(_TOLD.format(self._operator, number * EVERY + 1, number * EVERY + BLOCK))
+
+
+def told_in(text: str) -> ReplayDiffers | None:
+    """The error a worker raised, from what Spark says of it."""
+    found = re.search(_TOLD.format("(.+?)", r"(\d+)", r"(\d+)"), text)
+    if found is None:
+        return None
+    return ReplayDiffers(
+        found.group(0),
+        operator=found.group(1),
+        hint="Something in it, or before it, differs from time to time: a clock, chance, the order of a set, a file or "
+        "a service. Wrap such calls in sv.log_result(...), which records what they gave.",
+    )
+
+
+def _bytes(rows: Sequence[tuple[Any, ...]]) -> bytes:
+    return b"".join(map(_row, rows))
+
+
+def _row(row: tuple[Any, ...]) -> bytes:
+    try:
+        return marshal.dumps(row, _PLAIN)
+    except ValueError:  # a date, a decimal
+        return repr(row).encode()

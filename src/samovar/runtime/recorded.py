@@ -1,0 +1,112 @@
+"""A recording as people handle it, without time travel: what it holds, and going on with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from samovar.errors import RecordingError
+from samovar.graph.workflow import Workflow
+from samovar.record.log import RunResumed
+from samovar.record.store import History, Recording
+from samovar.runtime.epoch import RunContext
+from samovar.runtime.plans import plans_of
+from samovar.runtime.progress import Progress
+from samovar.runtime.reading import past_progress, read_result, status_of
+from samovar.runtime.rejected import read_rejected
+from samovar.runtime.run import Run
+from samovar.runtime.session import spark_session
+from samovar.runtime.written import read_graph, read_workflow
+
+__all__ = ["Past"]
+
+
+class Past:
+    """A recording opened for looking at. Takes no lock; sees what is committed when asked."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._recording = Recording.open(path)
+
+    def __repr__(self) -> str:
+        return f"Past({str(self._recording.path)!r})"
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return self._recording.run_id
+
+    @property
+    def path(self) -> Path:
+        """The folder of the recording."""
+        return self._recording.path
+
+    @property
+    def history(self) -> History:
+        """Committed epochs, published results, the end."""
+        return self._recording.history()
+
+    @property
+    def status(self) -> str:
+        """completed, failed, stopped; `running` while a process writes it, else `interrupted`."""
+        return status_of(self._recording)
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow as it was, rebuilt from the recording. Runs no operator code."""
+        return read_workflow(self._recording)
+
+    @property
+    def progress(self) -> Progress:
+        """Counters as of the last committed epoch."""
+        return past_progress(self._recording)
+
+    def result(self, sink: str = "S") -> pa.Table:
+        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
+        return read_result(self._recording, self.history, read_graph(self._recording), sink)
+
+    def rejected(self, source: str) -> pa.Table:
+        """Rows of a source that did not parse: file, line, text."""
+        return read_rejected(self._recording, source)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes by kind."""
+        return self._recording.sizes()
+
+    def resume(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        flow: Workflow | None = None,
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        watch: bool | None = None,
+    ) -> Run:
+        """Go on after the last committed epoch. Inputs must be as they were."""
+        recording = Recording.open(self._recording.path, write=True)
+        try:
+            history = recording.history()
+            if history.started is None:
+                raise RecordingError(
+                    "The recording holds no start of a run.", hint="Start the workflow anew."
+                )
+            session = spark if spark is not None else spark_session(master=master, conf=conf)
+            found = plans_of(recording, history, session, flow=flow)
+            settings = dict(history.started.options)
+            assert recording.log is not None
+            fact = RunResumed(at=time.time(), epoch=len(history.epochs))
+            if history.ended is None or history.ended.status != "completed":
+                recording.log.append(fact)
+                history.add(fact)
+            context = RunContext(
+                session, found.plan, found.sources, recording, history, found.code, recording.run_id
+            )
+        except BaseException:
+            recording.close()
+            raise
+        made = Run(recording)
+        made._begin(context, settings.get("epoch_bytes"), watch)
+        return made

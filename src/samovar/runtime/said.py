@@ -1,0 +1,81 @@
+"""What Spark says of a failure, cut down to what a person can use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+
+__all__ = ["Said"]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What Spark said of a failure, without its stack."""
+
+    condition: str
+    message: str
+    fragments: tuple[str, ...] = ()
+    python: str = ""
+    """The traceback of a Python function, limited to the user's code."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Said:
+        text = str(error)
+        condition = ""
+        fragments: list[str] = []
+        if isinstance(error, PySparkException):
+            condition = str(error.getCondition() or "")
+            try:
+                fragments = [str(c.fragment()) for c in error.getQueryContext() if str(c.fragment() or "")]
+            except Exception:
+                fragments = []
+        python = _python_traceback(text)
+        if python:
+            lines = python.splitlines()
+            return cls(condition, lines[-1], tuple(fragments), python if len(lines) > 1 else "")
+        wanted = re.search(r"\[([A-Z][A-Z_0-9.]+)\] ?([^\n]*(?:\n(?!==|\tat |JVM)[^\n]+)?)", text)
+        if wanted:
+            condition, line = condition or wanted.group(1), wanted.group(2)
+        else:
+            causes = re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text)
+            lines = [ln.strip() for ln in text.splitlines() if ln.strip()]
+            line = (
+                causes[-1]
+                if causes
+                else next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
+            )
+        line = re.sub(r"\s*SQLSTATE: \w+", "", line)
+        line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
+        return cls(condition, line.strip()[:600], tuple(fragments))
+
+    @property
+    def text(self) -> str:
+        """In a line or two: the message, and the expression it is about."""
+        about = f"\n    in: {self.fragments[0]}" if self.fragments and not self.python else ""
+        return f"{self.message}{about}"
+
+
+_FRAME = re.compile(r'  File "(?P<file>[^"]+)", line \d+, in [^\n]*\n(?:    [^\n]*\n)*')
+
+
+def _python_traceback(text: str) -> str:
+    """The last Python traceback in a text, without the frames of Spark, of Samovar and of libraries."""
+    start = text.rfind("Traceback (most recent call last):")
+    if start < 0:
+        return ""
+    body = text[start:].split("\n\tat ")[0].split("\n\nJVM stacktrace")[0]
+    frames = [m for m in _FRAME.finditer(body) if not _foreign(m.group("file"))]
+    ends = [m.end() for m in _FRAME.finditer(body)]
+    last = body[ends[-1] :].strip() if ends else body.splitlines()[-1]
+    last = re.sub(r"^[\w.]+\.(\w+(?:Error|Exception|Warning)):", r"\1:", last)
+    if not frames:
+        return last[:800].splitlines()[0]
+    return "Traceback (most recent call last):\n" + "".join(m.group(0) for m in frames[-8:]) + last[:800]
+
+
+def _foreign(file: str) -> bool:
+    return any(
+        part in file for part in ("/pyspark/", "pyspark.zip", "/samovar/", "site-packages", "/lib/python3")
+    )

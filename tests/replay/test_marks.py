@@ -1,0 +1,134 @@
+"""Jumps that start from a mark inside an epoch see what those that start from the epoch's beginning see."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import samovar as sv
+from samovar.record.log import Interaction
+from samovar.replay.trace import Window
+from samovar.runtime import marks
+
+ROWS = 600
+
+
+class Running(sv.Operator):
+    output = "x bigint, key string, total bigint, luck double"
+    total = sv.ValueState(0)
+    seen = sv.ListState()
+    last = sv.MapState()
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.total += row["x"]
+        self.last[row["key"]] = row["x"]
+        if row["x"] % 50 == 0:
+            self.seen.append(row["x"])
+        if row["x"] % 97 == 0:
+            self.last.pop("k0", None)
+        luck = sv.log_result(random.random) if row["x"] % 10 == 0 else 0.0
+        if row["x"] % 3:
+            yield {"x": row["x"], "key": row["key"], "total": self.total, "luck": luck}
+
+
+class PerKey(sv.Operator):
+    output = "key string, n bigint, luck double"
+    counts = sv.MapState()
+
+    def __init__(self) -> None:
+        self.history: list[int] = []
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.counts[row["key"]] = self.counts.get(row["key"], 0) + 1
+        self.history = [*self.history[-3:], row["x"]]
+        yield {"key": row["key"], "n": self.counts[row["key"]], "luck": row["luck"]}
+
+
+def expected(tuples: int) -> dict[str, Any]:
+    last: dict[str, int] = {}
+    for x in range(tuples):
+        last[f"k{x % 5}"] = x
+        if x % 97 == 0:
+            last.pop("k0", None)
+    return {"total": sum(range(tuples)), "seen": list(range(0, tuples, 50)), "last": last}
+
+
+@pytest.fixture
+def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past:
+    monkeypatch.setattr(marks, "EVERY", 100)
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
+        table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
+        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
+    flow = sv.Workflow("marks")
+    rows = flow.read.parquet(str(tmp_path / "in"), name="n")
+    totals = rows.apply(Running(), name="R").filter("x % 2 = 1", name="odd")
+    totals.apply(PerKey(), name="K", by="key").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, checkpoints="every")
+    return sv.open(run.recording, spark=spark)
+
+
+def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
+    fact = past.history.epochs[0]
+    assert len(fact.marks) == ROWS // 100
+    tracer = past._travel.tracer
+    segment = past._travel.segments[0]
+    for tuples in (20, 90, 250, 599):
+        moment = past.jump("R", tuples=tuples)
+        assert moment.state("R") == expected(tuples)
+        low = moment._stretch.window.low
+        if low is not None:
+            mark = tracer.windowed(segment, Window(low, None), steps=True).mark
+            assert mark == sum(1 for m in fact.marks if m <= low)
+        assert moment.counters["R"].taken == (tuples,)
+        assert moment.counters["R"].given == sum(1 for x in range(tuples) if x % 3)
+    late = past.jump("R", tuples=550)
+    assert tracer.windowed(segment, late._stretch.window, steps=True).mark >= 4
+
+
+def test_keyed_operators_behind_another_one_and_logged_results_too(past: sv.Past) -> None:
+    rows = past.result("S").to_pylist()
+    taken = [x for x in range(ROWS) if x % 3 and x % 2]
+    for tuples in (3, 120, len(taken)):
+        moment = past.jump("K", tuples=tuples)
+        counts: dict[str, int] = {}
+        for x in taken[:tuples]:
+            counts[f"k{x % 5}"] = counts.get(f"k{x % 5}", 0) + 1
+        assert moment.state("K")["counts"] == counts
+        assert moment.last is not None
+        assert moment.last.outputs[0] in rows
+    moment = past.jump("R", tuples=580)
+    lucky = [moment.step_over("R")]
+    while lucky[-1].last.row["x"] < 595:
+        lucky.append(lucky[-1].step_over("R"))
+    made = {m.last.row["x"]: m.last.outputs for m in lucky}
+    assert made[590][0]["luck"] > 0
+
+
+def test_the_cost_of_a_jump_is_known_from_the_log(past: sv.Past) -> None:
+    seconds = past.history.epochs[0].seconds
+
+    def to(tuples: int) -> Interaction:
+        return Interaction(id="I1", at=0.0, operator="R", epoch=0, tuples=tuples)
+
+    early, late = past.jump_cost(to(1)), past.jump_cost(to(590))
+    assert early.bytes == 0
+    assert late.bytes > 1000
+    assert marks.JUMP <= late.seconds <= marks.JUMP + seconds / 6
+    with pytest.raises(sv.errors.UnknownName):
+        past.jump_cost("I9")
+
+
+def test_a_damaged_mark_is_named_and_other_moments_stay_usable(past: sv.Past) -> None:
+    folder = past.path / "epochs"
+    for file in folder.glob("*/state/R/0000.mark0004"):
+        file.write_bytes(file.read_bytes()[:-7])
+    with pytest.raises(sv.SamovarError, match="mark0004"):
+        past.jump("R", tuples=560).state("R")
+    assert past.jump("R", tuples=120).state("R") == expected(120)
