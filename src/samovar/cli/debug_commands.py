@@ -305,6 +305,7 @@ class Debugger(Place):
                 "status": run.status,
                 "recording": None if run.recording is None else str(run.recording),
                 "operators": list(changes),
+                "parent": str(self.past.path),
             },
         )
 

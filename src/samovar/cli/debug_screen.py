@@ -298,7 +298,9 @@ class Screen:
     def _fork(self, answer: Answer) -> None:
         data = answer.data
         self._say(Text.assemble(("Run ", ""), (data["run"], "bold"), f" {data['status']}."))
-        self._say(f"Look at it: samovar show {data['recording'] or data['run']}", "dim")
+        place = data["recording"] or data["run"]
+        self._say(f"Look at it: samovar show {place}", "dim")
+        self._say(f"What differs: samovar diff {data['parent']} {place}", "dim")
 
     def _help(self, answer: Answer) -> None:
         commands = answer.data["commands"]
