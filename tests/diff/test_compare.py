@@ -27,7 +27,14 @@ from samovar.diff import (
     punctuated,
     synchronised,
 )
-from samovar.diff.problems import DependenceProblem, DiffError, EventProblem, SchemasDiffer, SideProblem
+from samovar.diff.problems import (
+    DependenceProblem,
+    DiffError,
+    EqualityProblem,
+    EventProblem,
+    SchemasDiffer,
+    SideProblem,
+)
 
 
 def frame(spark: Any, rows: pa.Table, partitions: int = 3) -> Any:
@@ -211,6 +218,12 @@ def test_a_dependence_that_raises_shows_the_pair(spark: Any) -> None:
     df = spark.createDataFrame([(1,), (2,)], "x int")
     with pytest.raises(DependenceProblem, match=r"raised KeyError[\s\S]*event b: \{'x': 1\}"):
         compare(df, df.orderBy(F.desc("x")), depends=lambda a, b: a["z"] == b["z"])
+
+
+def test_an_equality_that_is_none_shows_the_events(spark: Any) -> None:
+    df = spark.createDataFrame([(1,), (2,)], "x int")
+    with pytest.raises(EqualityProblem, match=r"Expected a symmetric equality[\s\S]*event a: \{'x': "):
+        compare(df, df, equal=lambda a, b: a["x"] <= b["x"])
 
 
 def test_sides_may_be_tables_paths_lists_and_catalog_tables(spark: Any, tmp_path: Path) -> None:

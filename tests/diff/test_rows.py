@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from samovar.diff import Rows, rows
 from samovar.diff.problems import ProgramProblem
+from samovar.errors import EnvironmentProblem
 
 
 def drawn(strategy: Any, examples: int = 60) -> list[Rows]:
@@ -72,6 +74,12 @@ def test_sorted_rows_and_chosen_values(spark: Any) -> None:
         assert {row["kind"] for row in table} <= {"word", "end"}
         keys = [(row["ts"] or datetime.datetime.min.replace(tzinfo=datetime.UTC), row["n"]) for row in table]
         assert keys == sorted(keys)
+
+
+def test_without_hypothesis_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(EnvironmentProblem, match=r"pip install 'samovar\[test\]'"):
+        rows("taxi int")
 
 
 @pytest.mark.parametrize(

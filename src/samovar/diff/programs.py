@@ -8,14 +8,15 @@ recording. A program that raises has an outcome, too.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from samovar.diff.equality import as_equality
-from samovar.diff.events import Side, as_event, rows_of
+from samovar.diff.events import SIDES, Side, as_event, rows_of
 from samovar.diff.matcher import Matcher
 from samovar.diff.problems import DiffError, ProgramProblem, SchemasDiffer, shown
 from samovar.diff.rows import Rows
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = ["Outcome", "Plain", "named_inputs", "on_frames", "outcome_of", "plain", "same_outcome"]
+
+_FEW = 500
+_PIECE = 4096
 
 Inputs = dict[str, Any]
 """The tables a program gets, by name: `Rows`, or DataFrames."""
@@ -66,13 +70,17 @@ class Outcome:
     events: Sequence[Any] | None = None
     error: Exception | None = None
 
-    def feed(self, matcher: Matcher, side: Side, *, as_events: bool) -> None:
-        """Push all of it into a matcher."""
+    def feed(self, matcher: Matcher, side: Side, *, as_events: bool) -> Iterator[None]:
+        """Push all of it into a matcher, a piece at each step: single rows where there are few."""
         if self.table is not None and not as_events:
-            matcher.push_batch(side, self.table)
+            size = 1 if self.table.num_rows <= _FEW else _PIECE
+            for start in range(0, max(1, self.table.num_rows), size):
+                matcher.push_batch(side, self.table.slice(start, size))
+                yield
             return
         for event in self.rows():
             matcher.push(side, event)
+            yield
 
     def rows(self) -> Sequence[Any]:
         """The rows as mappings."""
@@ -144,8 +152,12 @@ def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tup
             return False, None, str(problem)
     matcher = Matcher(depends=depends, equal=equal)
     as_events = left.table is None or right.table is None
-    left.feed(matcher, "left", as_events=as_events)
-    right.feed(matcher, "right", as_events=as_events)
+    steps = (o.feed(matcher, s, as_events=as_events) for o, s in ((left, SIDES[0]), (right, SIDES[1])))
+    for _ in zip_longest(
+        *steps
+    ):  # by turns: what has no partner at the verdict is then what really lacks one
+        if matcher.verdict is not None:
+            break
     verdict = matcher.close()
     return verdict.equivalent, verdict, "" if verdict.equivalent else verdict.explain()
 
