@@ -62,11 +62,8 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
         )
     if spark is None:
         return Checked(tuple(problems))
-    return (
-        Checked(tuple(problems), _schemas(sound, spark, problems), True)
-        if sound
-        else Checked(tuple(problems))
-    )
+    schemas = _schemas(sound, spark, problems)
+    return Checked(tuple(problems), schemas, True)
 
 
 def problem(error: SamovarError) -> Problem:

@@ -1,0 +1,196 @@
+"""Runs over HTTP, on Spark: queued, followed, looked at, travelled in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import websockets.sync.client as ws
+from tests.server.support import SMALL, TOKEN, Served
+
+from samovar.server.executions import ENDED
+
+COUNTER = """
+class Counter(sv.Operator):
+    output = "n int, seen bigint"
+    seen = sv.ValueState(0)
+    last = sv.MapState()
+
+    def process(self, row, port=0):
+        self.seen += 1
+        self.last[row["n"] % 3] = row["n"]
+        yield {"n": row["n"], "seen": self.seen}
+"""
+COUNTING: dict[str, Any] = {
+    "samovar": 1,
+    "name": "counting",
+    "operators": [
+        {"name": "numbers", "op": "values", "schema": "n int", "rows": [[i] for i in range(10)]},
+        {"name": "C", "op": "python", "inputs": ["numbers"], "code": COUNTER},
+        {"name": "large", "op": "filter", "inputs": ["C"], "condition": "n >= 4"},
+        {"name": "S", "op": "sink", "inputs": ["large"]},
+    ],
+}
+
+
+def follow(server: Served, execution: str) -> list[dict[str, Any]]:
+    """Everything the news say of an execution until it has ended."""
+    told: list[dict[str, Any]] = []
+    with ws.connect(f"ws://127.0.0.1:{server.port}/api/live?token={TOKEN}") as socket:
+        while not told or told[-1]["status"] not in ENDED:
+            news = json.loads(socket.recv(timeout=120))
+            data = news["data"] if news["kind"] == "executions" else [news["data"]]
+            told += [d for d in data if d["execution"] == execution]
+    return told
+
+
+def start(server: Served, document: dict[str, Any]) -> dict[str, Any]:
+    id = server.json("POST", "/api/workflows", json={"name": document["name"], "document": document})[
+        "workflow"
+    ]
+    made: dict[str, Any] = server.json("POST", f"/api/workflows/{id}/run", json={"by": "Ana"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def run(engine_server: Served) -> str:
+    ended = follow(engine_server, start(engine_server, COUNTING)["execution"])[-1]
+    assert ended["status"] == "completed", ended
+    return str(ended["run"])
+
+
+def test_a_run_is_followed_by_everybody_to_its_end(engine_server: Served) -> None:
+    asked = start(engine_server, SMALL)
+    assert asked["status"] == "queued"
+    told = follow(engine_server, asked["execution"])
+    assert told[-1]["status"] == "completed"
+    assert told[-1]["by"] == "Ana"
+    counted = {o["name"]: (o["taken"], o["given"]) for o in told[-1]["progress"]["operators"]}
+    assert counted["large"] == (10, 6)
+
+
+def test_results_come_by_page_sorted_and_filtered(engine_server: Served, run: str) -> None:
+    path = f"/api/recordings/{run}/results/S"
+    whole = engine_server.json("GET", path)
+    assert (whole["total"], [r["n"] for r in whole["rows"]]) == (6, [4, 5, 6, 7, 8, 9])
+    assert [c["name"] for c in whole["columns"]] == ["n", "seen"]
+    some = engine_server.json("GET", path, params={"start": 4, "count": 10})
+    assert [r["n"] for r in some["rows"]] == [8, 9]
+    down = engine_server.json(
+        "GET", path, params={"sort": "n", "descending": True, "count": 2, "where": "n < 8"}
+    )
+    assert (down["total"], [r["n"] for r in down["rows"]]) == (4, [7, 6])
+    wrong = engine_server.http.get(path, params={"where": "m <"})
+    assert wrong.status_code == 422
+    assert "SQL" in wrong.json()["error"]["message"]
+    assert engine_server.http.get(path, params={"sort": "nn"}).status_code == 422
+    assert engine_server.http.get(f"/api/recordings/{run}/results/T").status_code == 422
+
+
+def test_moments_are_gone_to_stepped_from_and_looked_at(engine_server: Served, run: str) -> None:
+    base = f"/api/recordings/{run}"
+    at = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 5})
+    assert at["counters"]["C"] == {"taken": [5], "given": 5}
+    assert at["last"]["row"] == {"n": 4}
+    state = engine_server.json("GET", f"{base}/moments/{at['moment']}/state/C")["state"]
+    assert state["seen"] == {"kind": "value", "value": 5}
+    assert sorted(state["last"]["entries"]) == [[0, 3], [1, 4], [2, 2]]
+    assert [t["row"]["n"] for t in engine_server.json("GET", f"{base}/moments/{at['moment']}/pending/C")][
+        :2
+    ] == [5, 6]
+
+    into = _step(engine_server, base, at, "into", "C")
+    assert into["counters"]["C"]["taken"] == [6]
+    assert into["counters"]["large"]["taken"] == [5]
+    changed = {(c["name"], str(c["key"])): (c["before"], c["after"]) for c in into["changes"]}
+    assert changed[("seen", "None")] == (5, 6)
+    assert changed[("last", "2")] == (2, 5)
+    out = _step(engine_server, base, into, "out")
+    assert out["counters"]["large"]["taken"] == [6]
+    over = _step(engine_server, base, out, "over", "C")
+    assert over["counters"]["S"]["taken"] == [3]
+    back = _step(engine_server, base, over, "back")
+    assert back["counters"] == out["counters"]
+    assert engine_server.json("GET", f"{base}/moments/{at['moment']}")["counters"] == at["counters"]
+    lines = engine_server.json("GET", f"{base}/moments/{over['moment']}/lines/C")
+    assert any("self.seen += 1" in line["text"] for line in lines)
+
+
+def _step(
+    server: Served, base: str, at: dict[str, Any], how: str, operator: str | None = None
+) -> dict[str, Any]:
+    given = {"moment": at["moment"], "how": how, "operator": operator}
+    made: dict[str, Any] = server.json("POST", f"{base}/step", json=given)
+    return made
+
+
+def test_when_something_became_true_is_found(engine_server: Served, run: str) -> None:
+    path = f"/api/recordings/{run}/first"
+    found = engine_server.json("POST", path, json={"operator": "C", "predicate": "seen >= 7"})["found"]
+    assert found["counters"]["C"]["taken"] == [7]
+    assert engine_server.json("POST", path, json={"operator": "C", "predicate": "seen > 99"})["found"] is None
+
+
+def test_steps_that_cannot_be_are_told_with_a_hint(engine_server: Served, run: str) -> None:
+    base = f"/api/recordings/{run}"
+    end = engine_server.json("POST", f"{base}/jump", json={})
+    answer = engine_server.http.post(
+        f"{base}/step", json={"moment": end["moment"], "how": "over", "operator": "C"}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["error"]["kind"] == "TimeTravelError"
+    lost = engine_server.http.post(f"{base}/step", json={"moment": "m99999", "how": "back"})
+    assert lost.status_code == 404
+    assert engine_server.http.post("/api/recordings/none/jump", json={}).status_code == 404
+    assert engine_server.http.post(f"{base}/jump", json={"operator": "D", "tuples": 1}).status_code == 422
+
+
+def test_a_fork_runs_with_other_code_from_its_moment(engine_server: Served, run: str) -> None:
+    base = f"/api/recordings/{run}"
+    at = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 5})
+    changes = {"C": COUNTER.replace("self.seen += 1", "self.seen += 100")}
+    asked = engine_server.json(
+        "POST", f"{base}/moments/{at['moment']}/fork", json={"changes": changes, "by": "Bob"}
+    )
+    ended = follow(engine_server, asked["execution"])[-1]
+    assert ended["status"] == "completed", ended
+    rows = engine_server.json("GET", f"/api/recordings/{ended['run']}/results/S")["rows"]
+    assert [r["seen"] for r in rows] == [5, 105, 205, 305, 405, 505]
+    assert engine_server.json("GET", f"/api/recordings/{ended['run']}")["parent"] == run
+
+
+def test_an_error_in_an_operator_names_it(engine_server: Served) -> None:
+    broken = json.loads(json.dumps(COUNTING).replace("self.seen += 1", "1 / (row['n'] - 6)"))
+    ended = follow(engine_server, start(engine_server, broken)["execution"])[-1]
+    assert ended["status"] == "failed"
+    assert ended["error"]["operator"] == "C"
+    assert "ZeroDivisionError" in ended["error"]["message"]
+    found = engine_server.json("POST", f"/api/recordings/{ended['run']}/failure")["found"]
+    assert found["counters"]["C"]["taken"] == [6]
+
+
+def test_a_queued_run_can_be_stopped_before_it_starts(engine_server: Served) -> None:
+    first = start(engine_server, COUNTING)
+    second = start(engine_server, COUNTING)
+    stopped = engine_server.json("POST", f"/api/executions/{second['execution']}/stop", json={"by": "Bob"})
+    assert (stopped["status"], stopped["stopped_by"], stopped["run"]) == ("stopped", "Bob", None)
+    assert follow(engine_server, first["execution"])[-1]["status"] == "completed"
+
+
+def test_a_workflow_that_cannot_run_is_refused_at_once(engine_server: Served) -> None:
+    unfinished = {**SMALL, "operators": SMALL["operators"][:2]}
+    id = engine_server.json("POST", "/api/workflows", json={"name": "open", "document": unfinished})[
+        "workflow"
+    ]
+    answer = engine_server.http.post(f"/api/workflows/{id}/run", json={})
+    assert answer.status_code == 422
+    assert "sink" in answer.json()["error"]["message"]
+
+
+def test_spark_checks_columns_and_tells_what_each_operator_gives(engine_server: Served) -> None:
+    wrong = json.loads(json.dumps(COUNTING).replace("n >= 4", "m >= 4"))
+    checked = engine_server.json("POST", "/api/check", json=wrong)
+    assert checked["deep"]
+    assert [p["operator"] for p in checked["problems"]] == ["large"]
+    assert checked["schemas"]["C"] == [{"name": "n", "type": "int"}, {"name": "seen", "type": "bigint"}]
