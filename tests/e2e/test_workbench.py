@@ -1,0 +1,117 @@
+"""The workbench in a real browser, and a server that is killed while people edit."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import websockets.sync.client as ws
+from pycrdt import Doc
+from tests.server.support import SMALL
+
+from samovar.server.app import STATIC
+from samovar.server.protocol import Update, parse, state_vector_message, update_message
+from samovar.server.shared import read, shared_form, write
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+
+
+@contextmanager
+def workbench(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`samovar serve` as a process, and the link it prints."""
+    command = [
+        sys.executable,
+        "-m",
+        "samovar.cli.main",
+        "serve",
+        "--port",
+        "0",
+        "--workspace",
+        str(folder),
+        *options,
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder.parent)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.communicate()
+
+
+def missing() -> str | None:
+    """Why the browser tests cannot run here; None when they can."""
+    if shutil.which("node") is None:
+        return "Node is not installed (20 or newer is needed)"
+    if not (ROOT / "web/node_modules/playwright-core").is_dir():
+        return "the packages of web/ are not installed: run `npm ci` there"
+    if not (STATIC / "index.html").is_file():
+        return "the pages are not built: run `npm run build` in web/"
+    if not Path(CHROMIUM).is_file():
+        return f"there is no browser at {CHROMIUM}: install Debian's chromium, or name one in CHROMIUM"
+    return None
+
+
+@pytest.mark.slow
+def test_the_workbench_in_a_browser(tmp_path: Path) -> None:
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with workbench(tmp_path / "workspace", "--master", "local[2]") as (link, _):
+        pictures = os.environ.get("SAMOVAR_PICTURES", str(tmp_path / "pictures"))
+        done = subprocess.run(
+            ["node", "--test", "--test-reporter=spec", "e2e/"],
+            cwd=ROOT / "web",
+            env={**os.environ, "SAMOVAR_LINK": link, "SAMOVAR_PICTURES": pictures, "CHROMIUM": CHROMIUM},
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def test_a_killed_server_loses_no_edit(tmp_path: Path) -> None:
+    doc: Doc[Any] = Doc()
+    shared_form(doc)
+    folder = tmp_path / "workspace"
+    (folder / "workflows" / "shop").mkdir(parents=True)
+    with workbench(folder) as (link, process):
+        with _room(link) as socket:
+            write(doc, SMALL)
+            socket.send(update_message(doc.get_update()))
+            _exchange(socket, doc)  # the answer comes after all that was sent before
+        process.kill()
+    late: Doc[Any] = Doc()
+    with workbench(folder) as (link, _), _room(link) as socket:
+        _exchange(socket, late)
+    assert read(late) == read(doc)
+
+
+def _room(link: str) -> ws.ClientConnection:
+    address, _, query = link.partition("?")
+    return ws.connect(f"{address.replace('http', 'ws', 1)}api/documents/shop?{query}")
+
+
+def _exchange(socket: ws.ClientConnection, doc: Doc[Any]) -> None:
+    """Ask for what is missing and take it."""
+    socket.send(state_vector_message(doc.get_state()))
+    while True:
+        data = bytes(socket.recv(timeout=30))  # type: ignore[arg-type]
+        message = parse(data)
+        if isinstance(message, Update):
+            doc.apply_update(message.update)
+            if data[1] == 1:
+                return

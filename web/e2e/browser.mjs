@@ -1,0 +1,50 @@
+/** A browser for the tests: Debian's chromium, or the one that CHROMIUM names. */
+import { mkdirSync } from "node:fs";
+import path from "node:path";
+
+import { chromium } from "playwright-core";
+
+export const LINK = process.env.SAMOVAR_LINK;
+const OUT = process.env.SAMOVAR_PICTURES;
+
+export async function launch() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
+}
+
+/** A person with a browser of their own, at the workspace's first page. */
+export async function visitor(browser, name) {
+  const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
+  context.setDefaultTimeout(30_000);
+  await context.addInitScript((who) => {
+    localStorage.setItem("samovar-person", JSON.stringify({ name: who, color: "#1971c2", colorLight: "#1971c233" }));
+  }, name);
+  const page = await context.newPage();
+  page.problems = [];
+  page.on("pageerror", (error) => page.problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error" && /Content Security|Uncaught|React/.test(message.text())) page.problems.push(message.text());
+  });
+  await page.goto(LINK);
+  return page;
+}
+
+export async function picture(page, name) {
+  if (!OUT) return;
+  mkdirSync(OUT, { recursive: true });
+  await page.screenshot({ path: path.join(OUT, `${name}.png`) });
+}
+
+/** Waits until something holds, and says what was there instead. */
+export async function until(what, look, wanted, seconds = 60) {
+  const end = Date.now() + seconds * 1000;
+  let seen;
+  while (Date.now() < end) {
+    seen = await look();
+    if (wanted(seen)) return seen;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error(`${what}: still ${JSON.stringify(seen)} after ${seconds} s`);
+}

@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launch, picture, until, visitor } from "./browser.mjs";
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser?.close());
+
+const add = (page, kind) => page.getByRole("button", { name: `Add ${kind}`, exact: true }).click();
+const field = (page, name) => page.getByLabel("Properties").getByLabel(name, { exact: true });
+const operators = (page) => page.locator("[data-operator]");
+const names = async (page) => (await operators(page).evaluateAll((all) => all.map((o) => o.dataset.operator))).sort();
+const counts = (page, name) => page.locator(`[data-operator="${name}"] .counts`).innerText();
+
+async function make(page, name) {
+  await page.getByLabel("New workflow").fill(name);
+  await page.getByRole("button", { name: "Make" }).click();
+  await page.getByLabel("Search operators").waitFor();
+}
+
+async function tab(page, name) {
+  await page.getByRole("tab", { name }).click();
+}
+
+test("a workflow is built, run, looked at, and travelled back in", async () => {
+  const page = await visitor(browser, "Ana");
+  await make(page, "shop");
+
+  await add(page, "values");
+  await field(page, "rows").fill("[[1, 5.0], [2, 250.0], [3, 40.0], [4, 300.0]]");
+  await add(page, "python"); // connected to what was selected
+  await page.getByLabel("code").waitFor();
+  await page.getByLabel("Search operators").fill("keeps the rows");
+  await page.getByLabel("Search operators").press("Enter");
+  await field(page, "condition").fill("seen > 1");
+  await add(page, "sink");
+  assert.deepEqual(await names(page), ["S", "filter", "python", "values"]);
+  assert.equal(await page.locator(".react-flow__edge").count(), 3);
+
+  await page.getByRole("button", { name: "Run" }).click();
+  const status = page.getByLabel("Execution");
+  await until("the run", () => status.innerText(), (text) => /^(Completed|Failed|Stopped)/.test(text), 120);
+  assert.match(await status.innerText(), /^Completed/);
+  assert.equal((await counts(page, "filter")).replace(/\s+/g, " "), "in 4 out 3");
+  await until("the rows", () => page.getByLabel("Rows").innerText(), (text) => text === "3 rows");
+  const cells = page.getByRole("table", { name: "Result S" }).getByRole("cell");
+  assert.match(await cells.first().innerText(), /'amount': 250\.0/);
+  await picture(page, "result");
+
+  await tab(page, "Time");
+  await page.getByLabel("Run", { exact: true }).getByLabel("tuples").fill("2");
+  await page.getByRole("textbox", { name: "operator" }).click();
+  await page.getByRole("option", { name: "python" }).click();
+  await page.getByRole("button", { name: "Jump" }).click();
+  const state = page.getByRole("table", { name: "State of python" });
+  await until("the state", () => state.innerText(), (text) => /seen\s+2/.test(text), 120);
+  assert.equal((await counts(page, "python")).replace(/\s+/g, " "), "in 2 out 2");
+
+  await page.getByRole("button", { name: "Into" }).click();
+  await until("a step into", () => counts(page, "python"), (text) => text.includes("in 3"));
+  assert.match(await counts(page, "filter"), /in 2/);
+  assert.match(await page.getByRole("table", { name: "Changes" }).innerText(), /python\.seen\s+2 → 3/);
+  await picture(page, "time");
+  await page.getByRole("button", { name: "Out" }).click();
+  await until("a step out", () => counts(page, "filter"), (text) => text.includes("in 3"));
+  await page.locator(".react-flow__pane").click({ position: { x: 5, y: 5 } });
+  await page.keyboard.press("F10");
+  await until("a step over", () => counts(page, "S"), (text) => text.includes("in 3"));
+  await page.keyboard.press("Shift+F10");
+  await until("a step back", () => counts(page, "S"), (text) => text.includes("in 2"));
+  await page.getByLabel("when").fill("seen >= 4");
+  await page.getByLabel("when").press("Enter");
+  await until("when", () => counts(page, "python"), (text) => text.includes("in 4"));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
+test("mistakes are told on the operator, with a hint, and an error of a run as well", async () => {
+  const page = await visitor(browser, "Ana");
+  await make(page, "mistakes");
+  await add(page, "values");
+  await add(page, "filter");
+  await field(page, "condition").fill("amout > 1");
+  await add(page, "sink");
+  const fault = page.locator('[data-operator="filter"] .fault');
+  await until("the fault", () => fault.count(), (n) => n === 1, 90);
+  assert.match(await fault.innerText(), /amout/);
+  await page.locator('[data-operator="filter"]').click();
+  assert.match(await page.getByLabel("Properties").innerText(), /Did you mean 'amount'\?/);
+  await field(page, "condition").fill("amount > 1");
+  await until("no fault", () => fault.count(), (n) => n === 0);
+  await page.context().close();
+});
+
+test("two people at one workflow see each other and end with the same document", async () => {
+  const ana = await visitor(browser, "Ana");
+  const bob = await visitor(browser, "Bob");
+  await make(ana, "together");
+  await bob.goto(ana.url());
+  await bob.reload();
+  await bob.getByLabel("Search operators").waitFor();
+  await until("Ana sees Bob", () => ana.getByLabel("People").innerText(), (text) => text.includes("Bob"));
+
+  await add(ana, "values");
+  await until("Bob sees the source", () => names(bob), (all) => all.includes("values"));
+  const started = Date.now();
+  await add(ana, "python");
+  await until("Bob sees the operator", () => names(bob), (all) => all.includes("python"));
+  assert.ok(Date.now() - started < 3000);
+
+  await bob.locator('[data-operator="python"]').click();
+  await until("Ana sees where Bob is", () => ana.locator('[data-operator="python"] .who').innerText(), (text) => text.includes("Bob"));
+  const code = (page) => page.locator(".cm-content");
+  await code(ana).click();
+  await code(bob).click();
+  await ana.keyboard.press("Control+Home");
+  await bob.keyboard.press("Control+End");
+  await Promise.all([ana.keyboard.type("# from Ana\n", { delay: 5 }), bob.keyboard.type("# from Bob\n", { delay: 5 })]);
+  const text = (page) => code(page).evaluate((c) => [...c.querySelectorAll(".cm-line")].map((l) => {
+    const copy = l.cloneNode(true);
+    for (const widget of copy.querySelectorAll(".cm-ySelectionCaret")) widget.remove();
+    return copy.textContent;
+  }).join("\n"));
+  const same = await until("one code", async () => [await text(ana), await text(bob)], ([a, b]) => a === b && a.includes("# from Ana") && a.includes("# from Bob"));
+  assert.match(same[0], /^# from Ana\n/);
+
+  // Bob's network is lost; both go on; then it is back
+  await bob.context().setOffline(true);
+  await bob.evaluate(() => window.dispatchEvent(new Event("offline")));
+  await add(ana, "distinct");
+  await bob.context().setOffline(false);
+  await add(bob, "limit");
+  await until("both see both", async () => [await names(ana), await names(bob)], ([a, b]) => a.join() === b.join() && a.includes("distinct") && a.includes("limit"));
+
+  // undo takes back one's own edit alone
+  await ana.locator(".react-flow__pane").click({ position: { x: 5, y: 5 } });
+  await ana.keyboard.press("Control+z");
+  await until("Ana's is gone, Bob's stays", () => names(bob), (all) => !all.includes("distinct") && all.includes("limit"));
+  await picture(ana, "together");
+  assert.deepEqual([...ana.problems, ...bob.problems], []);
+  await ana.context().close();
+  await bob.context().close();
+});

@@ -1,0 +1,70 @@
+/** Executions as everybody sees them: news in, the state of the runs out. Pure, apart from the socket at the end. */
+import type { Execution, OperatorProgress } from "./types";
+
+export type News = { kind: "executions"; data: Execution[] } | { kind: "execution"; data: Execution };
+
+export const ENDED = ["completed", "failed", "stopped"];
+
+/** The executions after some news, in the order they were asked for. */
+export function told(known: Execution[], news: News): Execution[] {
+  if (news.kind === "executions") return [...news.data].sort((a, b) => a.asked - b.asked);
+  const others = known.filter((e) => e.execution !== news.data.execution);
+  return [...others, news.data].sort((a, b) => a.asked - b.asked);
+}
+
+/** The execution of a workflow that a canvas shows: the last one that was asked for. */
+export function latest(executions: Execution[], workflow: string): Execution | null {
+  return executions.findLast((e) => e.workflow === workflow) ?? null;
+}
+
+export function isActive(execution: Execution | null): boolean {
+  return execution !== null && !ENDED.includes(execution.status);
+}
+
+/** Counters by operator name. */
+export function countersOf(execution: Execution | null): Map<string, OperatorProgress> {
+  return new Map((execution?.progress?.operators ?? []).map((o) => [o.name, o]));
+}
+
+/** A line on an execution: who asked, what it does. Never by colour alone. */
+export function describe(execution: Execution): string {
+  const who = execution.by ? ` (asked for by ${execution.by})` : "";
+  switch (execution.status) {
+    case "queued":
+      return `Waits for other runs to end${who}`;
+    case "starting":
+      return `Starts${who}`;
+    case "running": {
+      const progress = execution.progress;
+      return progress ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}` : `Runs${who}`;
+    }
+    case "stopped":
+      return `Stopped${execution.stopped_by ? ` by ${execution.stopped_by}` : ""}`;
+    case "failed":
+      return "Failed";
+    default:
+      return `Completed${execution.progress ? ` in ${execution.progress.seconds.toFixed(1)} s` : ""}`;
+  }
+}
+
+/** Listens to the server's news, and connects again when the connection is lost. Returns a function that ends it. */
+export function listen(url: string, take: (news: News) => void): () => void {
+  let socket: WebSocket | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let tries = 0;
+  let ended = false;
+  const open = (): void => {
+    socket = new WebSocket(url);
+    socket.onopen = () => (tries = 0);
+    socket.onmessage = (event: MessageEvent<string>) => take(JSON.parse(event.data) as News);
+    socket.onclose = () => {
+      if (!ended) timer = setTimeout(open, Math.min(5000, 200 * 2 ** tries++));
+    };
+  };
+  open();
+  return () => {
+    ended = true;
+    clearTimeout(timer);
+    socket?.close();
+  };
+}

@@ -1,0 +1,67 @@
+import { Tabs, Text } from "@mantine/core";
+import { Suspense, lazy, useEffect, useState } from "react";
+
+import type { Recording } from "../model/types";
+import { Files } from "./Files";
+import { Results } from "./Results";
+import { useBench } from "./bench";
+
+const Time = lazy(() => import("./Time"));
+
+/** Below the canvas: the result of the last run, its past, errors, files. */
+export function Below() {
+  const { execution, api, tell, checked, select, shared } = useBench();
+  const [recording, setRecording] = useState<Recording | null>(null);
+  const [tab, setTab] = useState<string | null>("result");
+  const run = execution?.run ?? null;
+  const status = execution?.status;
+  const epoch = execution?.progress?.epoch ?? 0;
+  useEffect(() => {
+    if (run === null || epoch + (status === "completed" || status === "failed" || status === "stopped" ? 1 : 0) === 0) {
+      setRecording(null);
+      return;
+    }
+    let current = true;
+    api.recording(run).then((found) => current && setRecording(found), tell);
+    return () => {
+      current = false;
+    };
+  }, [run, status, epoch, api, tell]);
+
+  const problems = checked.problems.length + (execution?.error ? 1 : 0);
+  return (
+    <section className="below" aria-label="Run">
+      <Tabs value={tab} onChange={setTab} keepMounted={false}>
+        <Tabs.List>
+          <Tabs.Tab value="result">Result</Tabs.Tab>
+          <Tabs.Tab value="time">Time</Tabs.Tab>
+          <Tabs.Tab value="problems">Problems{problems ? ` (${problems})` : ""}</Tabs.Tab>
+          <Tabs.Tab value="files">Files</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="result">
+          {recording ? <Results recording={recording} /> : <Text size="sm" c="dimmed">Run the workflow: the rows of its sinks come here.</Text>}
+        </Tabs.Panel>
+        <Tabs.Panel value="time">
+          {recording ? (
+            <Suspense fallback={<Text size="sm">…</Text>}><Time key={recording.run} recording={recording} /></Suspense>
+          ) : (
+            <Text size="sm" c="dimmed">Run the workflow: then any moment of the run can be gone to here, and stepped from.</Text>
+          )}
+        </Tabs.Panel>
+        <Tabs.Panel value="problems">
+          {problems === 0 && <Text size="sm" c="dimmed">Nothing is wrong.</Text>}
+          {execution?.error && <Text size="sm" component="pre" style={{ whiteSpace: "pre-wrap" }}>{execution.error.message}{execution.error.hint ? `\nHint: ${execution.error.hint}` : ""}</Text>}
+          {checked.problems.map((p, i) => (
+            <Text
+              key={i} size="sm" style={{ cursor: p.operator ? "pointer" : undefined }}
+              onClick={() => select(shared.current().operators.find((o) => o.name === p.operator)?.id ?? null)}
+            >
+              ⚠ {p.operator ? `${p.operator}: ` : ""}{p.message} {p.hint}
+            </Text>
+          ))}
+        </Tabs.Panel>
+        <Tabs.Panel value="files"><Files /></Tabs.Panel>
+      </Tabs>
+    </section>
+  );
+}

@@ -1,0 +1,228 @@
+import {
+  Background, Controls, type Connection as FlowConnection, type Edge as FlowEdge, type EdgeChange, MiniMap, type NodeChange,
+  ReactFlow, ViewportPortal, applyNodeChanges, useReactFlow,
+} from "@xyflow/react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+import { countersOf } from "../model/executions";
+import type { Copied, Edge, Operator } from "../model/shared";
+import type { OperatorKind, Person } from "../model/types";
+import { OperatorNode, type OperatorNodeType } from "./OperatorNode";
+import { DRAGGED } from "./Palette";
+import { type Bench, useBench, useSnapshot } from "./bench";
+
+const TYPES = { operator: OperatorNode };
+
+interface Present {
+  user: Person;
+  selected: string | null;
+  pointer: { x: number; y: number } | null;
+}
+
+export function Canvas() {
+  const bench = useBench();
+  const { shared, kinds, select, selected, tell, connection } = bench;
+  const snapshot = useSnapshot(shared);
+  const present = usePresence();
+  const [nodes, setNodes] = useState<OperatorNodeType[]>([]);
+  const flow = useReactFlow();
+  const copied = useRef<Copied | null>(null);
+  const dragging = useRef(new Set<string>());
+  const data = useNodeData(bench, present);
+
+  useEffect(() => {
+    setNodes((before) => {
+      const known = new Map(before.map((n) => [n.id, n]));
+      return snapshot.operators.map((operator) => {
+        const old = known.get(operator.id);
+        const position = old && dragging.current.has(operator.id) ? old.position : { x: operator.x, y: operator.y };
+        return { ...old, id: operator.id, type: "operator", position, selected: old?.selected ?? false, data: data(operator) };
+      });
+    });
+  }, [snapshot, data]);
+
+  useEffect(() => {
+    setNodes((before) =>
+      before.some((n) => n.id === selected && n.selected) || selected === null
+        ? before
+        : before.map((n) => ({ ...n, selected: n.id === selected })),
+    );
+  }, [selected, snapshot]);
+
+  const edges = useMemo<FlowEdge[]>(
+    () => snapshot.edges.map((e) => ({ id: e.id, source: e.source, target: e.target, targetHandle: `in-${e.port}`, sourceHandle: "out" })),
+    [snapshot.edges],
+  );
+  const [chosenEdges, setChosenEdges] = useState(new Set<string>());
+
+  const changeNodes = useCallback(
+    (changes: NodeChange<OperatorNodeType>[]) => {
+      const gone = changes.flatMap((c) => (c.type === "remove" ? [c.id] : []));
+      if (gone.length > 0) shared.remove(gone);
+      setNodes((before) => applyNodeChanges(changes.filter((c) => c.type !== "remove"), before));
+    },
+    [shared],
+  );
+  const changeEdges = useCallback(
+    (changes: EdgeChange[]) => {
+      const gone = changes.flatMap((c) => (c.type === "remove" ? [c.id] : []));
+      if (gone.length > 0) shared.disconnect(gone);
+      const picked = changes.flatMap((c) => (c.type === "select" ? [c] : []));
+      if (picked.length > 0) {
+        setChosenEdges((before) => {
+          const after = new Set(before);
+          for (const c of picked) if (c.selected) after.add(c.id); else after.delete(c.id);
+          return after;
+        });
+      }
+    },
+    [shared],
+  );
+  const connect = useCallback(
+    (made: FlowConnection) => {
+      const problem = shared.connect(made.source, made.target, Number(made.targetHandle?.slice(3) ?? 0));
+      if (problem) tell(problem);
+    },
+    [shared, tell],
+  );
+  const dragged = useThrottled((moved: OperatorNodeType[]) => {
+    shared.move(moved.map((n) => ({ id: n.id, x: Math.round(n.position.x), y: Math.round(n.position.y) })));
+  }, 50);
+
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      const typing = (event.target as HTMLElement).closest("input, textarea, [contenteditable], .cm-editor");
+      if (typing || !(event.ctrlKey || event.metaKey)) return;
+      const chosen = nodes.filter((n) => n.selected).map((n) => n.id);
+      const key = event.key.toLowerCase();
+      if (key === "z") event.shiftKey ? shared.undo.redo() : shared.undo.undo();
+      else if (key === "y") shared.undo.redo();
+      else if (key === "c") copied.current = shared.copy(chosen);
+      else if (key === "v" && copied.current) shared.paste(copied.current);
+      else if (key === "d") shared.paste(shared.copy(chosen));
+      else return;
+      event.preventDefault();
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, [nodes, shared]);
+
+  const pointed = useThrottled((x: number, y: number) => {
+    connection.awareness.setLocalStateField("pointer", flow.screenToFlowPosition({ x, y }));
+  }, 60);
+
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={edges.map((e) => (chosenEdges.has(e.id) ? { ...e, selected: true } : e))}
+      nodeTypes={TYPES}
+      onNodesChange={changeNodes}
+      onEdgesChange={changeEdges}
+      onConnect={connect}
+      isValidConnection={(c) => shared.whyNot(c.source, c.target) === null}
+      onSelectionChange={({ nodes: chosen }) => select(chosen[0]?.id ?? null)}
+      onNodeDragStart={(_, __, moved) => moved.forEach((n) => dragging.current.add(n.id))}
+      onNodeDrag={(_, __, moved) => dragged(moved)}
+      onNodeDragStop={(_, __, moved) => {
+        dragging.current.clear();
+        shared.move(moved.map((n) => ({ id: n.id, x: Math.round(n.position.x), y: Math.round(n.position.y) })));
+      }}
+      onPointerMove={(e) => pointed(e.clientX, e.clientY)}
+      onPointerLeave={() => connection.awareness.setLocalStateField("pointer", null)}
+      onDragOver={(e) => {
+        e.preventDefault();
+        e.dataTransfer.dropEffect = "move";
+      }}
+      onDrop={(e) => {
+        const kind = kinds.get(e.dataTransfer.getData(DRAGGED));
+        if (!kind) return;
+        const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
+        select(shared.add(kind, Math.round(at.x), Math.round(at.y)));
+      }}
+      deleteKeyCode={["Delete", "Backspace"]}
+      onlyRenderVisibleElements={nodes.length > 100}
+      colorMode="system"
+      fitView
+      fitViewOptions={{ maxZoom: 1 }}
+      proOptions={{ hideAttribution: true }}
+    >
+      <Background />
+      <Controls />
+      {nodes.length > 12 && <MiniMap pannable zoomable />}
+      <ViewportPortal>
+        {present.map((p, i) => p.pointer && (
+          <div key={i} className="pointer" style={{ transform: `translate(${p.pointer.x}px, ${p.pointer.y}px)` }}>
+            <span style={{ background: p.user.color }}>➤ {p.user.name}</span>
+          </div>
+        ))}
+      </ViewportPortal>
+    </ReactFlow>
+  );
+}
+
+/** What an operator's node shows: problems, people, and counters of the run or of the moment that is looked at. */
+function useNodeData(bench: Bench, present: Present[]) {
+  const { shared, kinds, checked, execution, moment } = bench;
+  const { edges } = useSnapshot(shared);
+  return useCallback(
+    (operator: Operator) => {
+      const kind = kinds.get(operator.op);
+      const counters = countersOf(execution).get(operator.name);
+      const then = moment?.counters[operator.name];
+      const failed = execution?.error?.operator === operator.name ? execution.error : null;
+      return {
+        operator,
+        kind,
+        ports: portsOf(kind, edges, operator.id),
+        problem:
+          checked.problems.find((p) => p.operator === operator.name) ??
+          (failed ? { ...failed, field: null, operator: operator.name } : undefined),
+        taken: then ? then.taken.reduce((a, b) => a + b, 0) : moment ? 0 : (counters?.taken ?? null),
+        given: then ? then.given : moment ? 0 : (counters?.given ?? null),
+        stepped: moment?.last?.operator === operator.name,
+        people: present.filter((p) => p.selected === operator.id).map((p) => p.user),
+      };
+    },
+    [kinds, checked, execution, moment, edges, present],
+  );
+}
+
+/** How many ports to draw: those that must be there, and for any number one more than are connected. */
+function portsOf(kind: OperatorKind | undefined, edges: Edge[], id: string): number {
+  const last = Math.max(-1, ...edges.filter((e) => e.target === id).map((e) => e.port));
+  if (!kind) return last + 1;
+  return kind.ports.most ?? Math.max(kind.ports.least, last + 2);
+}
+
+function usePresence(): Present[] {
+  const { connection } = useBench();
+  const [present, setPresent] = useState<Present[]>([]);
+  useEffect(() => {
+    const look = (): void => {
+      const states = [...connection.awareness.getStates().entries()];
+      const others = states.filter(([client, s]) => client !== connection.awareness.clientID && s.user);
+      setPresent(others.map(([, s]) => ({ user: s.user as Person, selected: (s.selected ?? null) as string | null, pointer: s.pointer ?? null })));
+    };
+    look();
+    connection.awareness.on("change", look);
+    return () => connection.awareness.off("change", look);
+  }, [connection]);
+  return present;
+}
+
+/** Calls at most once in so many milliseconds, the last call included. */
+function useThrottled<A extends unknown[]>(call: (...args: A) => void, wait: number): (...args: A) => void {
+  const latest = useRef(call);
+  latest.current = call;
+  const state = useRef<{ timer?: ReturnType<typeof setTimeout>; args?: A }>({});
+  return useCallback(
+    (...args: A) => {
+      state.current.args = args;
+      state.current.timer ??= setTimeout(() => {
+        state.current.timer = undefined;
+        latest.current(...state.current.args!);
+      }, wait);
+    },
+    [wait],
+  );
+}

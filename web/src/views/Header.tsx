@@ -1,0 +1,119 @@
+import { ActionIcon, Anchor, Badge, Button, Group, Menu, Text, TextInput, Tooltip, useMantineColorScheme } from "@mantine/core";
+import { useEffect, useState } from "react";
+
+import { describe, isActive } from "../model/executions";
+import { arrange } from "../model/layout";
+import { keep } from "../model/person";
+import type { Execution, Person, Version } from "../model/types";
+import { ago } from "../model/values";
+import { useBench, useSnapshot, useStatus } from "./bench";
+
+export function Header({ executions, setPerson }: { executions: Execution[]; setPerson: (p: Person) => void }) {
+  const bench = useBench();
+  const { api, id, shared, connection, execution, person, tell } = bench;
+  const { name, operators, edges } = useSnapshot(shared);
+  const status = useStatus(connection);
+  const { toggleColorScheme } = useMantineColorScheme();
+  const active = isActive(execution);
+  const ahead = executions.filter((e) => isActive(e) && e !== execution).length;
+
+  const run = (): void => {
+    bench.setMoment(null);
+    connection.flush().then(() => api.run(id, person.name)).catch(tell);
+  };
+  const stop = (): void => {
+    if (execution) api.stop(execution.execution, person.name).catch(tell);
+  };
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !active) {
+        event.preventDefault();
+        run();
+      }
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  });
+
+  return (
+    <header>
+      <Anchor href="#/" fw={700}>Samovar</Anchor>
+      <Text fw={600}>{name}</Text>
+      {active ? (
+        <Button size="xs" color="red" onClick={stop}>■ Stop</Button>
+      ) : (
+        <Button size="xs" onClick={run}>▶ Run</Button>
+      )}
+      <Text size="sm" role="status" aria-label="Execution" truncate>
+        {execution ? describe(execution) : "Not run yet"}
+        {ahead > 0 && execution?.status === "queued" ? `, ${ahead} before it` : ""}
+      </Text>
+      {status !== "connected" && (
+        <Badge color="orange" role="status">{status === "connecting" ? "connecting" : "offline: edits are kept"}</Badge>
+      )}
+      <Group ml="auto" gap="xs" wrap="nowrap">
+        <Button size="compact-xs" variant="default" onClick={() => shared.undo.undo()}>Undo</Button>
+        <Button size="compact-xs" variant="default" onClick={() => shared.undo.redo()}>Redo</Button>
+        <Button size="compact-xs" variant="default" onClick={() => shared.move(arrange(operators, edges))}>Arrange</Button>
+        <Versions />
+        <Anchor size="xs" href={`/api/workflows/${id}/export`} download={`${id}.yaml`}>Export</Anchor>
+        <People />
+        <TextInput
+          size="xs" w={90} aria-label="Your name" value={person.name}
+          onChange={(e) => setPerson(keep(localStorage, { ...person, name: e.currentTarget.value.slice(0, 40) }))}
+        />
+        <ActionIcon variant="default" size="sm" aria-label="Light or dark" onClick={() => toggleColorScheme()}>◐</ActionIcon>
+      </Group>
+    </header>
+  );
+}
+
+function People() {
+  const { connection, person } = useBench();
+  const [others, setOthers] = useState<Person[]>([]);
+  useEffect(() => {
+    const look = (): void => {
+      const states = [...connection.awareness.getStates().entries()];
+      setOthers(states.filter(([c]) => c !== connection.awareness.clientID).flatMap(([, s]) => (s.user ? [s.user as Person] : [])));
+    };
+    look();
+    connection.awareness.on("change", look);
+    return () => connection.awareness.off("change", look);
+  }, [connection]);
+  return (
+    <Group gap={4} wrap="nowrap" role="list" aria-label="People">
+      {[person, ...others].map((p, i) => (
+        <Tooltip key={i} label={i === 0 ? `${p.name} (you)` : p.name}>
+          <Badge role="listitem" color={p.color} variant={i === 0 ? "outline" : "filled"} tt="none">{p.name}</Badge>
+        </Tooltip>
+      ))}
+    </Group>
+  );
+}
+
+function Versions() {
+  const { api, id, person, tell, connection } = useBench();
+  const [versions, setVersions] = useState<Version[]>([]);
+  const load = (): void => {
+    api.versions(id).then(setVersions, tell);
+  };
+  const save = (): void => {
+    const name = window.prompt("A name for the workflow as it is now:");
+    if (name) connection.flush().then(() => api.saveVersion(id, name, person.name)).then(load, tell);
+  };
+  return (
+    <Menu onOpen={load}>
+      <Menu.Target><Button size="compact-xs" variant="default">Versions</Button></Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={save}>Name this version …</Menu.Item>
+        <Menu.Divider />
+        {versions.length === 0 && <Menu.Label>No versions yet</Menu.Label>}
+        {versions.map((v) => (
+          <Menu.Item key={v.version} onClick={() => void api.restore(id, v.version).catch(tell)}>
+            Restore “{v.name}” <Text span size="xs" c="dimmed">{v.by} {ago(v.at)}</Text>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,110 @@
+import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+
+import type { How, Where } from "../model/api";
+import type { Moment, Recording } from "../model/types";
+import { MomentView } from "./MomentView";
+import { useBench } from "./bench";
+
+const STEPS: { how: How; label: string; key: string; letter: string }[] = [
+  { how: "back", label: "Back", key: "Shift+F10", letter: "b" },
+  { how: "over", label: "Over", key: "F10", letter: "o" },
+  { how: "into", label: "Into", key: "F11", letter: "i" },
+  { how: "out", label: "Out", key: "Shift+F11", letter: "u" },
+];
+
+/** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
+export default function Time({ recording }: { recording: Recording }) {
+  const bench = useBench();
+  const { api, shared, selected, select, moment, setMoment, tell, person } = bench;
+  const run = recording.run;
+  const names = recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name);
+  const chosen = shared.current().operators.find((o) => o.id === selected)?.name;
+  const [operator, setOperator] = useState(chosen && names.includes(chosen) ? chosen : (names[0] ?? ""));
+  const [tuples, setTuples] = useState<number | string>(1);
+  const [when, setWhen] = useState("");
+  const [busy, setBusy] = useState(false);
+
+  useEffect(() => {
+    if (chosen && names.includes(chosen)) setOperator(chosen);
+  }, [chosen]);
+  useEffect(() => () => setMoment(null), [setMoment]);
+
+  const go = (asked: Promise<Moment | null>): void => {
+    setBusy(true);
+    asked.then((found) => {
+      if (found) setMoment(found);
+      else tell("That never happened in this run.");
+    }, tell).finally(() => setBusy(false));
+  };
+  const jump = (to: Where): void => go(api.jump(run, to));
+  const step = (how: How): void => {
+    if (moment && !busy) go(api.step(run, moment.moment, how, how === "over" || how === "into" ? operator : undefined));
+  };
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      const typing = (event.target as HTMLElement).closest("input, textarea, [contenteditable]");
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const name = (event.shiftKey ? "Shift+" : "") + event.key;
+      const found = STEPS.find((s) => s.key === name || (!typing && s.letter === event.key));
+      if (found) {
+        event.preventDefault();
+        step(found.how);
+      }
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  });
+  const choose = (name: string | null): void => {
+    if (!name) return;
+    setOperator(name);
+    const on = shared.current().operators.find((o) => o.name === name);
+    if (on) select(on.id);
+  };
+  const fork = (): void => {
+    if (!moment) return;
+    const codes = shared.current().operators.filter((o) => o.op === "python" && names.includes(o.name));
+    const changes = Object.fromEntries(codes.map((o) => [o.name, String(o.fields.code ?? "")]));
+    api.fork(run, moment.moment, changes, person.name).then(() => tell("The fork was queued; its recording is listed when it runs."), tell);
+  };
+
+  return (
+    <div>
+      <Group gap="xs" align="end">
+        <Select size="xs" w={130} label="operator" data={names} value={operator} onChange={choose} allowDeselect={false} />
+        <NumberInput size="xs" w={90} label="tuples" min={0} value={tuples} onChange={setTuples} />
+        <Button size="xs" disabled={busy} onClick={() => jump({ operator, tuples: Number(tuples) || 0 })}>Jump</Button>
+        <form
+          onSubmit={(e) => {
+            e.preventDefault();
+            if (when.trim()) go(api.first(run, operator, when).then((answer) => answer.found));
+          }}
+        >
+          <TextInput size="xs" w={220} label="when" placeholder="'Bob' in blacklist" value={when} onChange={(e) => setWhen(e.currentTarget.value)} />
+        </form>
+        {STEPS.map((s) => (
+          <Button key={s.how} size="xs" variant="default" disabled={busy || !moment} title={`${s.key} or ${s.letter}`} onClick={() => step(s.how)}>
+            {s.label}
+          </Button>
+        ))}
+        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>Now</Button>
+        <Button size="xs" variant="light" disabled={busy || !moment} onClick={fork}>Fork here</Button>
+        {recording.failed_epoch !== null && (
+          <Button size="xs" color="red" variant="light" disabled={busy} onClick={() => go(api.failure(run).then((a) => a.found))}>Failure</Button>
+        )}
+      </Group>
+      <div className="epochs" role="group" aria-label="Epochs">
+        {recording.epoch_list.map((e) => (
+          <button key={e.epoch} type="button" aria-current={moment?.epoch === e.epoch} title={`epoch ${e.epoch}, ${e.seconds.toFixed(2)} s`} onClick={() => jump({ epoch: e.epoch })}>
+            {e.epoch}
+          </button>
+        ))}
+        <button type="button" aria-current={false} onClick={() => jump({})}>end</button>
+        {recording.interactions.map((i) => (
+          <button key={i.id} type="button" title={`${i.operator} ${i.note ?? ""}`} onClick={() => jump({ interaction: i.id })}>◆ {i.id}</button>
+        ))}
+      </div>
+      {moment ? <MomentView run={run} moment={moment} operator={operator} /> : <Text size="sm" c="dimmed">Go to an epoch, or to a number of tuples of an operator; then step from there.</Text>}
+    </div>
+  );
+}

@@ -1,0 +1,13 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    outDir: "../src/samovar/server/static",
+    emptyOutDir: true,
+    assetsInlineLimit: 0, // the server's content security policy takes scripts and fonts from files alone
+    chunkSizeWarningLimit: 900,
+  },
+  test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
+});
