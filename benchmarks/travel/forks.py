@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.operators import SentimentAnalyzer
-from benchmarks.travel.setting import Row, Setting, median
+from benchmarks.travel.setting import Row, Setting, median, taken_by
 
 __all__ = ["forks"]
 
@@ -41,7 +41,7 @@ def forks(setting: Setting) -> list[Row]:
     pair = setting.pair("w5")
     run = setting.run(pair.samovar(setting.data))
     past = setting.open(run)
-    taken = sum(past.progress.operators["sentiment"].taken)
+    taken = taken_by(past, "sentiment")
     at = int(SHARE * taken)
     forked: list[float] = []
     rerun: list[float] = []

@@ -6,7 +6,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from benchmarks.travel.setting import Row, Setting, interesting, median, percentile
+from benchmarks.travel.setting import Row, Setting, interesting, median, percentile, taken_by
 from benchmarks.workflows import WORKFLOWS
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def jumps(setting: Setting) -> list[Row]:
 def jumped(setting: Setting, run: sv.Run, operator: str) -> Row:
     """Random moments of an operator."""
     past = setting.open(run)
-    taken = sum(past.progress.operators[operator].taken)
+    taken = taken_by(past, operator)
     chance = random.Random(19)
     past.jump(operator, tuples=1)  # the first one makes the plans
     there: list[float] = []

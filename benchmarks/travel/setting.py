@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import samovar as sv
 
-__all__ = ["Row", "Setting", "interesting", "median", "percentile", "stopwatch"]
+__all__ = ["Row", "Setting", "interesting", "median", "percentile", "stopwatch", "taken_by"]
 
 Row = dict[str, Any]
 """A row of a table: headings and values."""
@@ -59,6 +59,11 @@ class Setting:
 
         assert run.recording is not None
         return sv.open(run.recording, spark=self.spark)
+
+
+def taken_by(past: sv.Past, operator: str) -> int:
+    """How many tuples an operator took in a run one by one: a join's build side is its state."""
+    return sum(past._travel.taken_in(segment, operator) for segment in past._travel.segments)
 
 
 @contextmanager

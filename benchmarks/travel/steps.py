@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from benchmarks.data import Data
-from benchmarks.travel.setting import Row, Setting, interesting, median, percentile
+from benchmarks.travel.setting import Row, Setting, interesting, median, percentile, taken_by
 from benchmarks.workflows import WORKFLOWS
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
     start = time.perf_counter()
     moment = past.jump(operator, tuples=0)
     jump = time.perf_counter() - start
-    taken = sum(past.progress.operators[operator].taken)
+    taken = taken_by(past, operator)
     inside: list[float] = []
     traced: list[float] = []
     over = 0
@@ -119,7 +119,7 @@ def _overlaps(setting: Setting, flow: sv.Workflow) -> Row:
     operator = interesting("w4", flow)
     past = setting.open(setting.run(flow))
     moment = past.jump(operator, tuples=0)
-    taken = sum(past.progress.operators[operator].taken)
+    taken = taken_by(past, operator)
     without = 0
     for _ in range(taken):
         if moment.can_step_over(operator):
