@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
@@ -10,13 +11,14 @@ from fastapi import APIRouter, Body, Depends, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from samovar.errors import WorkspaceError
+from samovar.errors import DocumentError, WorkspaceError
 from samovar.graph.document import dump, load, to_document
 from samovar.ids import slug
 from samovar.server.catalogue import catalogue
 from samovar.server.checking import Checked
 from samovar.server.confine import confine
 from samovar.server.parts import Parts, parts
+from samovar.server.rooms import JOURNAL
 from samovar.server.shared import Reading
 from samovar.server.versions import list_versions, read_version, save_version
 
@@ -55,7 +57,9 @@ async def list_workflows(the: The) -> list[dict[str, Any]]:
 
 
 def _summary(the: Parts, id: str) -> dict[str, Any]:
-    changed = (the.workspace.workflow(id) / "updates.log").stat().st_mtime
+    folder = the.workspace.workflow(id)
+    journal = folder / JOURNAL
+    changed = (journal if journal.exists() else folder).stat().st_mtime
     return {"workflow": id, "people": the.rooms.people(id), "changed": changed}
 
 
@@ -80,6 +84,12 @@ def _plain_document(the: Parts, given: Document | str) -> Document:
     flow = load(given)
     document: Document = {"samovar": 1, "name": flow.name, "operators": _operators(flow)}
     confine(document, the.workspace.files)
+    try:
+        json.dumps(document, allow_nan=False)
+    except ValueError:
+        raise DocumentError(
+            "Expected numbers that JSON can hold, got NaN or an infinity.", hint="Leave them out."
+        ) from None
     return document
 
 

@@ -146,10 +146,14 @@ def _fields(given: Any, name: str, problems: list[Problem]) -> dict[str, Any]:
             made[key] = str(value)
             continue
         try:
-            made[key] = json.loads(value)
+            made[key] = json.loads(value, parse_constant=_no_constant)
         except (TypeError, ValueError, RecursionError):
             problems.append(Problem(f"The field '{key}' could not be read.", "Set it anew.", name, field=key))
     return made
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"JSON has no {word}")
 
 
 def _name_apart(items: list[_Item], problems: list[Problem]) -> None:

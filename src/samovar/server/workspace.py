@@ -87,7 +87,11 @@ class Workspace:
     def existing_file(self, named: str) -> Path:
         """The same for one that exists."""
         path = self.file(named)
-        if not path.exists():
+        try:
+            there = path.exists()
+        except OSError:  # a name too long, say
+            there = False
+        if not there:
             known = [f["path"] for f in self.list_files()]
             close = nearest(named, known)
             raise NotInWorkspace(
