@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections import deque
@@ -93,6 +94,36 @@ def serving(folder: Path, session: Any = None) -> Iterator[Served]:
         server.should_exit = True
         thread.join(30)
         listening.close()
+
+
+def filled(app: Any, places: dict[str, str]) -> list[tuple[str, str]]:
+    """Every method and path that the application answers over HTTP, with something in each place ("x" by default)."""
+    found = []
+    for route in _flat(app.routes):
+        if "WebSocket" not in type(route).__name__:
+            path = _filled(route.path, places) + ("/index.js" if type(route).__name__ == "Mount" else "")
+            found += [(method, path) for method in sorted(getattr(route, "methods", None) or {"GET"})]
+    return found
+
+
+def sockets(app: Any) -> list[str]:
+    """Every WebSocket's path."""
+    return [_filled(r.path, {}) for r in _flat(app.routes) if "WebSocket" in type(r).__name__]
+
+
+def _filled(path: str, places: dict[str, str]) -> str:
+    return re.sub(r"\{(\w+)(:\w+)?\}", lambda m: places.get(m[1], "x"), path)
+
+
+def _flat(listed: Any) -> Iterator[Any]:
+    for route in listed:
+        inner = getattr(route, "original_router", None)
+        if hasattr(route, "path"):
+            yield route
+        elif inner is not None:
+            yield from _flat(inner.routes)
+        else:
+            raise AssertionError(f"a route of an unknown kind: {route!r}")
 
 
 class Client:

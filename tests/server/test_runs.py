@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import websockets.sync.client as ws
-from tests.server.support import SMALL, TOKEN, Served
+from tests.server.support import SMALL, TOKEN, Served, filled
 
 from samovar.server.executions import ENDED
 
@@ -194,3 +194,57 @@ def test_spark_checks_columns_and_tells_what_each_operator_gives(engine_server: 
     assert checked["deep"]
     assert [p["operator"] for p in checked["problems"]] == ["large"]
     assert checked["schemas"]["C"] == [{"name": "n", "type": "int"}, {"name": "seen", "type": "bigint"}]
+
+
+def test_the_example_runs_and_bobs_tuple_is_found(engine_server: Served) -> None:
+    id = engine_server.json("POST", "/api/examples/fraud")["workflow"]
+    asked = engine_server.json("POST", f"/api/workflows/{id}/run", json={})
+    ended = follow(engine_server, asked["execution"])[-1]
+    assert ended["status"] == "completed", ended
+    question = {"operator": "FD", "predicate": "'Bob' in blacklist"}
+    found = engine_server.json("POST", f"/api/recordings/{ended['run']}/first", json=question)["found"]
+    assert found["last"]["row"]["currency"] == "JPY"
+    assert engine_server.http.post("/api/examples/frod").json()["error"]["hint"] == "Did you mean 'fraud'?"
+
+
+NONSENSE: list[Any] = [
+    None,
+    [],
+    {},
+    "x",
+    {"name": "\u0000", "by": 1},
+    {
+        "moment": "m1",
+        "how": "over",
+        "operator": "\ud83d",
+        "tuples": -1,
+        "epoch": -1,
+        "predicate": "(",
+        "name": "x",
+    },
+    {"operator": "C", "tuples": 10**30, "predicate": "1/0", "changes": {"C": "class"}, "row": {"z": 1}},
+    {
+        "samovar": 1,
+        "name": "x",
+        "operators": [None, {"name": 5}, {"name": "a", "op": "values", "schema": "((", "rows": 3}],
+    },
+]
+
+
+def test_no_route_fails_on_nonsense(engine_server: Served, run: str) -> None:
+    at = engine_server.json("POST", f"/api/recordings/{run}/jump", json={"operator": "C", "tuples": 2})[
+        "moment"
+    ]
+    known = {"run": run, "moment": at, "operator": "C", "sink": "S", "number": "1"}
+    engine_server.json("POST", "/api/workflows", json={"name": "target", "document": SMALL})
+    tried = 0
+    for places in (known, dict.fromkeys(known, "no%20such%2f..")):
+        for method, path in filled(
+            engine_server.app, {"id": "target", "path": "a/b", "name": "none", **places}
+        ):
+            for body in NONSENSE:
+                query = {"start": "-1", "count": "0", "where": "(", "sort": "?", "limit": "-5"}
+                answer = engine_server.http.request(method, path, json=body, params=query if body else None)
+                tried += 1
+                assert answer.status_code < 500 or path == "/", (method, path, body, answer.text)
+    assert tried > 400

@@ -4,49 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import websockets.sync.client as ws
-from tests.server.support import TOKEN, Served
+from tests.server.support import TOKEN, Served, filled, sockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from samovar.errors import OutsideWorkspace
 from samovar.server.confine import confine
 from samovar.server.workspace import inside
 
-PLACES = {"path": "a/b.csv", "number": "1"}
-
-
-def routes(app: Any) -> list[tuple[str, str]]:
-    """Every method and path that the application answers."""
-    found = []
-    for route in _flat(app.routes):
-        path = re.sub(r"\{(\w+)(:\w+)?\}", lambda m: PLACES.get(m[1], "x"), route.path)
-        if type(route).__name__ == "Mount":
-            path += "/index.js"
-        websocket = "WebSocket" in type(route).__name__
-        methods = ["WEBSOCKET"] if websocket else sorted(getattr(route, "methods", None) or {"GET"})
-        found += [(method, path) for method in methods]
-    return found
-
-
-def _flat(listed: Any) -> Any:
-    for route in listed:
-        inner = getattr(route, "original_router", None)
-        if hasattr(route, "path"):
-            yield route
-        elif inner is not None:
-            yield from _flat(inner.routes)
-        else:
-            raise AssertionError(f"a route of an unknown kind: {route!r}")
-
 
 def test_every_route_is_refused_without_the_token(server: Served) -> None:
-    tried = routes(server.app)
+    tried = filled(server.app, {"path": "a/b.csv", "number": "1"})
+    tried += [("WEBSOCKET", path) for path in sockets(server.app)]
     assert len(tried) > 35
     assert ("WEBSOCKET", "/api/documents/x") in tried
     with httpx.Client(base_url=server.url, trust_env=False) as stranger:

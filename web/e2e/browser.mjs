@@ -17,7 +17,7 @@ export async function launch() {
 /** A person with a browser of their own, at the workspace's first page. */
 export async function visitor(browser, name) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
-  context.setDefaultTimeout(30_000);
+  context.setDefaultTimeout(15_000);
   await context.addInitScript((who) => {
     localStorage.setItem("samovar-person", JSON.stringify({ name: who, color: "#1971c2", colorLight: "#1971c233" }));
   }, name);
@@ -29,6 +29,19 @@ export async function visitor(browser, name) {
   });
   await page.goto(LINK);
   return page;
+}
+
+/** Runs a test's body; when it fails, every open page is kept as a picture. */
+export async function watched(browser, name, body) {
+  try {
+    await body();
+  } catch (error) {
+    const pages = browser.contexts().flatMap((context) => context.pages());
+    await Promise.all(pages.map((page, i) => picture(page, `failed-${name}-${i}`)));
+    throw error;
+  } finally {
+    await Promise.all(browser.contexts().map((context) => context.close()));
+  }
 }
 
 export async function picture(page, name) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { launch, picture, until, visitor } from "./browser.mjs";
+import { launch, picture, until, visitor, watched } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -25,7 +25,7 @@ async function tab(page, name) {
   await page.getByRole("tab", { name }).click();
 }
 
-test("a workflow is built, run, looked at, and travelled back in", async () => {
+test("a workflow is built, run, looked at, and travelled back in", () => watched(browser, "build", async () => {
   const page = await visitor(browser, "Ana");
   await make(page, "shop");
 
@@ -75,10 +75,9 @@ test("a workflow is built, run, looked at, and travelled back in", async () => {
   await page.getByLabel("when").press("Enter");
   await until("when", () => counts(page, "python"), (text) => text.includes("in 4"));
   assert.deepEqual(page.problems, []);
-  await page.context().close();
-});
+}));
 
-test("mistakes are told on the operator, with a hint, and an error of a run as well", async () => {
+test("mistakes are told on the operator, with a hint, and an error of a run as well", () => watched(browser, "mistakes", async () => {
   const page = await visitor(browser, "Ana");
   await make(page, "mistakes");
   await add(page, "values");
@@ -92,10 +91,9 @@ test("mistakes are told on the operator, with a hint, and an error of a run as w
   assert.match(await page.getByLabel("Properties").innerText(), /Did you mean 'amount'\?/);
   await field(page, "condition").fill("amount > 1");
   await until("no fault", () => fault.count(), (n) => n === 0);
-  await page.context().close();
-});
+}));
 
-test("two people at one workflow see each other and end with the same document", async () => {
+test("two people at one workflow see each other and end with the same document", () => watched(browser, "together", async () => {
   const ana = await visitor(browser, "Ana");
   const bob = await visitor(browser, "Bob");
   await make(ana, "together");
@@ -141,6 +139,4 @@ test("two people at one workflow see each other and end with the same document",
   await until("Ana's is gone, Bob's stays", () => names(bob), (all) => !all.includes("distinct") && all.includes("limit"));
   await picture(ana, "together");
   assert.deepEqual([...ana.problems, ...bob.problems], []);
-  await ana.context().close();
-  await bob.context().close();
-});
+}));

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +34,13 @@ _MISSING = """<!doctype html><meta charset="utf-8"><title>Samovar</title>
 (or <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>), then reload.</p></body>"""
 
 
+class Answer(JSONResponse):
+    """JSON in ASCII, so that text which is no Unicode (half a pair) is given back as it came."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = STATIC) -> FastAPI:
     """The application around its parts, which it closes when it ends."""
 
@@ -47,6 +56,7 @@ def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = 
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
+        default_response_class=Answer,
     )
     app.state.parts = parts
     for module in (routes_workflows, routes_files, routes_runs, routes_live):
@@ -59,11 +69,11 @@ def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = 
 
 def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(SamovarError)
-    async def known(_: Request, error: SamovarError) -> JSONResponse:
-        return JSONResponse({"error": problem_data(error)}, status_of(error))
+    async def known(_: Request, error: SamovarError) -> Answer:
+        return Answer({"error": problem_data(error)}, status_of(error))
 
     @app.exception_handler(RequestValidationError)
-    async def unreadable(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def unreadable(_: Request, error: RequestValidationError) -> Answer:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         problem = {
@@ -72,7 +82,17 @@ def _answer_errors(app: FastAPI) -> None:
             "hint": "See /openapi.json for what this route takes.",
             "operator": None,
         }
-        return JSONResponse({"error": problem}, 422)
+        return Answer({"error": problem}, 422)
+
+    @app.exception_handler(UnicodeError)
+    async def no_text(_: Request, error: UnicodeError) -> Answer:
+        problem = {
+            "kind": "BadRequest",
+            "message": f"Expected text in Unicode, got {error}.",
+            "hint": None,
+            "operator": None,
+        }
+        return Answer({"error": problem}, 422)
 
 
 def _serve_pages(app: FastAPI, static: Path) -> None:

@@ -43,7 +43,7 @@ class Live:
         loop = self._loop
         if loop is None:
             return
-        text = json.dumps({"kind": kind, "data": data}, ensure_ascii=False)
+        text = json.dumps({"kind": kind, "data": data})
         try:
             loop.call_soon_threadsafe(self._tell, text)
         except RuntimeError:  # the loop has just ended

@@ -17,6 +17,7 @@ from samovar.ids import slug
 from samovar.server.catalogue import catalogue
 from samovar.server.checking import Checked
 from samovar.server.confine import confine
+from samovar.server.examples import EXAMPLES, write_example
 from samovar.server.parts import Parts, parts
 from samovar.server.rooms import JOURNAL
 from samovar.server.shared import Reading
@@ -78,6 +79,19 @@ async def new_workflow(the: The, given: NewWorkflow) -> dict[str, Any]:
     return _summary(the, id)
 
 
+@router.get("/examples")
+def examples() -> dict[str, str]:
+    """Examples that can be brought into the workspace, each with its story in a line."""
+    return EXAMPLES
+
+
+@router.post("/examples/{name}", status_code=201)
+async def new_example(the: The, name: str) -> dict[str, Any]:
+    """Make a workflow from an example, with the files it reads."""
+    document = await run_in_threadpool(write_example, name, the.workspace.files)
+    return await new_workflow(the, NewWorkflow(name=name, document=document))
+
+
 def _plain_document(the: Parts, given: Document | str) -> Document:
     if isinstance(given, str) and "\n" not in given and not given.lstrip().startswith("{"):
         given += "\n"  # text, never the path of a file
@@ -85,10 +99,10 @@ def _plain_document(the: Parts, given: Document | str) -> Document:
     document: Document = {"samovar": 1, "name": flow.name, "operators": _operators(flow)}
     confine(document, the.workspace.files)
     try:
-        json.dumps(document, allow_nan=False)
+        json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
         raise DocumentError(
-            "Expected numbers that JSON can hold, got NaN or an infinity.", hint="Leave them out."
+            "Expected numbers and texts that JSON can hold, got NaN, an infinity, or text that is no Unicode."
         ) from None
     return document
 

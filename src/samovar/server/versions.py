@@ -33,9 +33,7 @@ def save_version(
     number = max((v["version"] for v in list_versions(folder)), default=0) + 1
     made = {"version": number, "name": name, "by": by[:_LETTERS], "at": time.time()}
     fresh = versions / f"{number}.new"
-    fresh.write_text(
-        json.dumps({**made, "document": document, "layout": dict(layout)}, ensure_ascii=False), "utf-8"
-    )
+    fresh.write_text(json.dumps({**made, "document": document, "layout": dict(layout)}), "utf-8")
     os.replace(fresh, versions / f"{number}.json")
     return made
 

@@ -62,6 +62,8 @@ export class Api {
   workflows = () => this.get<WorkflowSummary[]>("/api/workflows");
   newWorkflow = (name: string, document?: Json) =>
     this.call<WorkflowSummary>("POST", "/api/workflows", { name, ...(document === undefined ? {} : { document }) });
+  examples = () => this.get<Record<string, string>>("/api/examples");
+  newExample = (name: string) => this.call<WorkflowSummary>("POST", `/api/examples/${e(name)}`);
   deleteWorkflow = (id: string) => this.call<void>("DELETE", `/api/workflows/${e(id)}`);
   check = (id: string) => this.get<Checked>(`/api/workflows/${e(id)}/check`);
   files = () => this.get<WorkspaceFile[]>("/api/files");

@@ -25,6 +25,8 @@ export function Canvas() {
   const snapshot = useSnapshot(shared);
   const present = usePresence();
   const [nodes, setNodes] = useState<OperatorNodeType[]>([]);
+  const shown = useRef(nodes); // several changes may come before the next drawing
+  shown.current = nodes;
   const flow = useReactFlow();
   const copied = useRef<Copied | null>(null);
   const dragging = useRef(new Set<string>());
@@ -59,9 +61,12 @@ export function Canvas() {
     (changes: NodeChange<OperatorNodeType>[]) => {
       const gone = changes.flatMap((c) => (c.type === "remove" ? [c.id] : []));
       if (gone.length > 0) shared.remove(gone);
-      setNodes((before) => applyNodeChanges(changes.filter((c) => c.type !== "remove"), before));
+      shown.current = applyNodeChanges(changes.filter((c) => c.type !== "remove"), shown.current);
+      setNodes(shown.current);
+      if (changes.some((c) => c.type === "select")) select(shown.current.findLast((n) => n.selected)?.id ?? null);
+      else if (gone.length > 0) select(null);
     },
-    [shared],
+    [shared, select],
   );
   const changeEdges = useCallback(
     (changes: EdgeChange[]) => {
@@ -120,7 +125,6 @@ export function Canvas() {
       onEdgesChange={changeEdges}
       onConnect={connect}
       isValidConnection={(c) => shared.whyNot(c.source, c.target) === null}
-      onSelectionChange={({ nodes: chosen }) => select(chosen[0]?.id ?? null)}
       onNodeDragStart={(_, __, moved) => moved.forEach((n) => dragging.current.add(n.id))}
       onNodeDrag={(_, __, moved) => dragged(moved)}
       onNodeDragStop={(_, __, moved) => {

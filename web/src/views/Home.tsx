@@ -10,13 +10,18 @@ export function Home({ api }: { api: Api }) {
   const [workflows, setWorkflows] = useState<WorkflowSummary[] | null>(null);
   const [name, setName] = useState("");
   const [problem, setProblem] = useState<Error | null>(null);
+  const [examples, setExamples] = useState<Record<string, string>>({});
   const load = useCallback(() => {
     api.workflows().then(setWorkflows, setProblem);
+    api.examples().then(setExamples, setProblem);
   }, [api]);
   useEffect(load, [load]);
 
   const make = (title: string, document?: string): void => {
     api.newWorkflow(title, document).then((made) => (location.hash = `#/w/${made.workflow}`), setProblem);
+  };
+  const example = (title: string): void => {
+    api.newExample(title).then((made) => (location.hash = `#/w/${made.workflow}`), setProblem);
   };
   const open = (file: File | null): void => {
     if (file === null) return;
@@ -52,7 +57,13 @@ export function Home({ api }: { api: Api }) {
             </FileButton>
           </Group>
         </form>
-        {workflows?.length === 0 && <Text>No workflows yet: make one, or import a document.</Text>}
+        {workflows?.length === 0 && <Text>No workflows yet: make one, import a document, or open an example.</Text>}
+        {Object.entries(examples).map(([title, story]) => (
+          <Group key={title} wrap="nowrap">
+            <Button variant="light" size="xs" onClick={() => example(title)}>Open the example “{title}”</Button>
+            <Text size="sm" c="dimmed">{story}</Text>
+          </Group>
+        ))}
         {workflows !== null && workflows.length > 0 && (
           <Table>
             <Table.Thead>
