@@ -178,6 +178,31 @@ def test_a_queued_run_can_be_stopped_before_it_starts(engine_server: Served) -> 
     assert follow(engine_server, first["execution"])[-1]["status"] == "completed"
 
 
+def test_a_run_that_goes_on_is_stopped_for_everybody(engine_server: Served) -> None:
+    slow = COUNTER.replace("self.seen += 1", "self.seen += 1\n        __import__('time').sleep(20)")
+    asked = start(
+        engine_server, json.loads(json.dumps(COUNTING).replace(json.dumps(COUNTER), json.dumps(slow)))
+    )
+    with ws.connect(f"ws://127.0.0.1:{engine_server.port}/api/live?token={TOKEN}") as socket:
+        status = ""
+        while status != "running":
+            news = json.loads(socket.recv(timeout=60))["data"]
+            status = next(
+                (n["status"] for n in _listed(news) if n["execution"] == asked["execution"]), status
+            )
+        stopped = engine_server.json("POST", f"/api/executions/{asked['execution']}/stop", json={"by": "Bob"})
+        assert (stopped["status"], stopped["stopped_by"]) == ("stopped", "Bob")
+        while status != "stopped":
+            news = json.loads(socket.recv(timeout=60))["data"]
+            status = next(
+                (n["status"] for n in _listed(news) if n["execution"] == asked["execution"]), status
+            )
+
+
+def _listed(news: Any) -> list[dict[str, Any]]:
+    return news if isinstance(news, list) else [news]
+
+
 def test_a_workflow_that_cannot_run_is_refused_at_once(engine_server: Served) -> None:
     unfinished = {**SMALL, "operators": SMALL["operators"][:2]}
     id = engine_server.json("POST", "/api/workflows", json={"name": "open", "document": unfinished})[

@@ -32,7 +32,7 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await add(page, "values");
   await field(page, "rows").fill("[[1, 5.0], [2, 250.0], [3, 40.0], [4, 300.0]]");
   await add(page, "python"); // connected to what was selected
-  await page.getByLabel("code").waitFor();
+  await page.getByLabel("code", { exact: true }).waitFor();
   await page.getByLabel("Search operators").fill("keeps the rows");
   await page.getByLabel("Search operators").press("Enter");
   await field(page, "condition").fill("seen > 1");
@@ -45,14 +45,15 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await until("the run", () => status.innerText(), (text) => /^(Completed|Failed|Stopped)/.test(text), 120);
   assert.match(await status.innerText(), /^Completed/);
   assert.equal((await counts(page, "filter")).replace(/\s+/g, " "), "in 4 out 3");
-  await until("the rows", () => page.getByLabel("Rows").innerText(), (text) => text === "3 rows");
+  await until("the rows", () => page.getByLabel("Rows", { exact: true }).innerText(), (text) => text === "3 rows");
   const cells = page.getByRole("table", { name: "Result S" }).getByRole("cell");
   assert.match(await cells.first().innerText(), /'amount': 250\.0/);
   await picture(page, "result");
 
   await tab(page, "Time");
-  await page.getByLabel("Run", { exact: true }).getByLabel("tuples").fill("2");
-  await page.getByRole("textbox", { name: "operator" }).click();
+  const below = page.getByLabel("Run", { exact: true });
+  await below.getByLabel("tuples").first().fill("2");
+  await below.getByLabel("operator", { exact: true }).first().click();
   await page.getByRole("option", { name: "python" }).click();
   await page.getByRole("button", { name: "Jump" }).click();
   const state = page.getByRole("table", { name: "State of python" });
@@ -71,8 +72,8 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await until("a step over", () => counts(page, "S"), (text) => text.includes("in 3"));
   await page.keyboard.press("Shift+F10");
   await until("a step back", () => counts(page, "S"), (text) => text.includes("in 2"));
-  await page.getByLabel("when").fill("seen >= 4");
-  await page.getByLabel("when").press("Enter");
+  await below.getByLabel("when", { exact: true }).fill("seen >= 4");
+  await below.getByLabel("when", { exact: true }).press("Enter");
   await until("when", () => counts(page, "python"), (text) => text.includes("in 4"));
   assert.deepEqual(page.problems, []);
 }));
