@@ -107,6 +107,21 @@ def test_a_long_history_is_compacted_when_the_last_one_leaves(tmp_path: Path) ->
     assert Room(tmp_path).read().document["name"] == "name_3999"
 
 
+def test_a_history_that_grows_while_people_are_there_is_compacted_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("samovar.server.rooms.BUSY_BYTES", 20_000)
+    room = Room(tmp_path)
+    client = Client()
+    client.connect(room)
+    settle([client])
+    for number in range(1500):
+        shared_form(client.doc)[0]["name"] = f"name_{number}"
+        settle([client])
+        assert (tmp_path / JOURNAL).stat().st_size < 60_000
+    assert Room(tmp_path).read() == room.read() == read(client.doc)
+
+
 def some_update() -> bytes:
     doc: Doc[Any] = Doc()
     shared_form(doc)[0]["name"] = "x"

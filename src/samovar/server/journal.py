@@ -13,10 +13,10 @@ import zlib
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Journal"]
+__all__ = ["LEAST", "Journal"]
 
 _HEAD = struct.Struct("<II")
-_LEAST = 64 * 1024
+LEAST = 64 * 1024
 """Bytes appended before compaction is worth it."""
 
 
@@ -41,10 +41,9 @@ class Journal:
         self._file.flush()
         self._size += _HEAD.size + len(update)
 
-    @property
-    def wants_compaction(self) -> bool:
-        """Whether the file has grown enough since it was compact."""
-        return self._size - self._base > max(_LEAST, self._base)
+    def wants_compaction(self, least: int = LEAST) -> bool:
+        """Whether the file has grown by that many bytes since it was compact, and to twice of what it was."""
+        return self._size - self._base > max(least, self._base)
 
     def compact(self, whole: bytes) -> None:
         """Put one update that says everything in the place of all."""

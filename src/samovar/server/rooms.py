@@ -17,7 +17,7 @@ from typing import Any
 
 from pycrdt import Doc
 
-from samovar.server.journal import Journal
+from samovar.server.journal import LEAST, Journal
 from samovar.server.protocol import (
     Awareness,
     ProtocolError,
@@ -39,6 +39,10 @@ MESSAGE_BYTES = 4 * 1024 * 1024
 """The largest message a member may send."""
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest shared document: beyond it nothing is added."""
+
+
+BUSY_BYTES = 2 * 1024 * 1024
+"""Growth of the journal that is compacted also while people are there."""
 
 
 class Refused(Exception):
@@ -125,6 +129,7 @@ class Room:
                 member.send(update_message(self._missing(vector), answer=True))
             case Update(update):
                 self._apply(member, update)
+                self._compact(BUSY_BYTES)
             case Awareness():
                 self._heard(member, message)
             case Query():
@@ -201,8 +206,8 @@ class Room:
         """Make the shared document say what a workflow document says; all members see it as an edit."""
         write(self.doc, document, layout)
 
-    def _compact(self) -> None:
-        if self._journal.wants_compaction:
+    def _compact(self, least: int = LEAST) -> None:
+        if self._journal.wants_compaction(least):
             whole = self.doc.get_update()
             self._journal.compact(whole)
             self._size = len(whole)
