@@ -1,4 +1,4 @@
-"""Jumps to moments of W1 to W5, and to 60 interactions under three policies (IcedTea, Figure 19)."""
+"""Jumps to moments of W1 to W5, and to interactions under three policies (IcedTea, Figure 19)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["jumped", "jumps"]
 
-MOMENTS = 20
-INTERACTIONS = 60
+MOMENTS = 12
+INTERACTIONS = {"w3": 60, "w5": 20}
 TAU = 2.0
 
 
@@ -27,7 +27,7 @@ def jumps(setting: Setting) -> list[Row]:
         flow = setting.pair(name).samovar(setting.data)
         run = setting.run(flow, tau=TAU)
         rows.append({"workflow": name, "policy": "tau", **jumped(setting, run, interesting(name, flow))})
-    for name in ("w3", "w5"):
+    for name in INTERACTIONS:
         for policy in ("none", "every", "tau"):
             setting.tick(f"interactions of {name}, {policy}")
             rows.append(_interactions(setting, name, policy))
@@ -75,7 +75,8 @@ def _interactions(setting: Setting, name: str, policy: str) -> Row:
     run.wait(progress=False)
     past = setting.open(run)
     every = past.interactions
-    chosen = every[:: max(1, len(every) // INTERACTIONS)][:INTERACTIONS]
+    wanted = INTERACTIONS[name]
+    chosen = every[:: max(1, len(every) // wanted)][:wanted]
     past.jump(chosen[0])
     there = []
     for interaction in chosen:

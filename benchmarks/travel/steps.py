@@ -66,20 +66,17 @@ def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
     traced: list[float] = []
     over = 0
     outputs = 0
+    seen: set[Any] = set()
     while over < taken:
-        possible = bool(moment.can_step_over(operator))
+        if moment._stretch.place not in seen:
+            seen.add(moment._stretch.place)
+            outputs += _given_behind(moment, operator)
         before = moment._stretch
         start = time.perf_counter()
+        possible = bool(moment.can_step_over(operator))
         moment = moment.step_over(operator)
         (inside if moment._stretch is before else traced).append(time.perf_counter() - start)
         over += possible
-    behind = past._travel.edges
-    for number in range(len(past._travel.segments)):
-        edges = behind[past._travel.segments[number].level]
-        if operator in edges.inputs:
-            trace = past._travel.tracer.trace(past._travel.segments[number], _whole()).trace
-            within = trace.edges.downstream(operator)
-            outputs += sum(len(s.outputs) for op, own in trace.steps.items() if op in within for s in own)
     past.close()
     return {
         "workflow": name,
@@ -95,10 +92,11 @@ def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
     }
 
 
-def _whole() -> Any:
-    from samovar.replay.trace import Window
-
-    return Window()
+def _given_behind(moment: sv.Moment, operator: str) -> int:
+    """Tuples the operator and those behind it give in a window: each can be stepped into."""
+    trace = moment._stretch.traced.trace
+    within = trace.edges.downstream(operator)
+    return sum(len(step.outputs) for op, own in trace.steps.items() if op in within for step in own)
 
 
 def _as_they_arrive(flow: sv.Workflow) -> sv.Workflow:

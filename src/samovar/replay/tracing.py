@@ -64,6 +64,8 @@ class Traced:
     """For each Python operator: how many tuples it gave between the epoch's start and the window."""
     failure: tuple[str, Record] | None = None
     """The operator that raised, and its step."""
+    size: int = 0
+    """Bytes of what the workers told."""
     versions: dict[str, dict[int, Version]] = field(default_factory=dict)
     """For each Python operator and bucket: the state its part of the trace starts from."""
 
@@ -222,6 +224,9 @@ class Tracer:
             chosen = table.filter(pa.array([k == -1 - i for k in kinds], pa.bool_()))
             for record in read_records(chosen.column(TRACE)):
                 name = chain[record.stage]
+                made.size += sum(
+                    len(v) for v in record.changes.get("values", {}).values() if isinstance(v, bytes)
+                )
                 names = self.tracing.schemas[name].names
                 outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
                 given.setdefault(name, []).extend(outputs)

@@ -40,6 +40,8 @@ MARGIN = 50
 """Tuples before the moment that are traced too, for stepping back."""
 KEPT = 24
 """Windows whose traces are kept."""
+ROOM = 512 << 20
+"""Bytes their states may take."""
 
 
 @dataclass
@@ -137,10 +139,13 @@ class Travel:
         with self._lock:
             self._kept[key] = made
             del self._under_way[key]
-            while len(self._kept) > KEPT:
+            while len(self._kept) > KEPT or (len(self._kept) > 2 and self._size() > ROOM):
                 self._kept.popitem(last=False)
         own.set_result(made)
         return made
+
+    def _size(self) -> int:
+        return sum(stretch.traced.size for stretch in self._kept.values())
 
     def look_ahead(self, stretch: Stretch, done: int) -> None:
         """Trace the window behind in the background once somebody has stepped through half of this one."""

@@ -27,6 +27,9 @@ __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_record
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
 
+CHUNK = 8 << 20
+"""Bytes of records that are compressed at once."""
+
 Where = tuple[int, ...]
 NEVER: Where = (1 << 63,)
 """Behind every position: nothing is recorded from there on."""
@@ -76,7 +79,7 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
     """The records of a trace column, in the order they were written."""
     made = []
     for blob in column.to_pylist():
-        for stage, bucket, port, at, told, error, ended, given in pickle.loads(blob):
+        for stage, bucket, port, at, told, error, ended, given in pickle.loads(_unpacked(blob)):
             outputs, changes, logged = pickle.loads(told)
             made.append(Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged))
     return made
@@ -91,17 +94,27 @@ class _Tracer(Chain):
         self.based = False
         self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
         self.records: list[tuple[Any, ...]] = []
+        self.packed: list[bytes] = []
+        """Records of earlier steps, compressed: states that change as a whole resemble each other."""
+        self.size = 0
         self.used: dict[int, int] = {}
         self.doing: tuple[int, int, Where] | None = None
         self.schema = pa.schema([])
 
     def drained(self) -> Iterator[pa.RecordBatch]:
         """The records so far, as a batch of their own."""
-        if self.records and len(self.schema):
+        self._pack()
+        if self.packed and len(self.schema):
             columns = [pa.nulls(1, f.type) for f in self.schema]
             batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-            records, self.records = self.records, []
-            yield _with_trace(batch, dumps(records))
+            packed, self.packed = self.packed, []
+            for blob in packed:
+                yield _with_trace(batch, blob)
+
+    def _pack(self) -> None:
+        if self.records:
+            self.packed.append(_packed(dumps(self.records)))
+            self.records, self.size = [], 0
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.schema = self.output_schema()
@@ -192,7 +205,19 @@ class _Tracer(Chain):
         )  # now: the next step may change what they hold
         given = self.given[stage] if at is None else 0
         self.records.append((stage, self.bucket or 0, port, at, told, error, ended, given))
+        self.size += len(told)
+        if self.size > CHUNK:
+            self._pack()
         self.made[stage] = []
+
+
+def _packed(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "little") + bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
+def _unpacked(data: bytes) -> bytes:
+    size = int.from_bytes(data[:8], "little")
+    return bytes(pa.decompress(data[8:], decompressed_size=size, codec="zstd", asbytes=True))
 
 
 def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 
-__all__ = ["View", "is_simple", "stretches"]
+__all__ = ["View", "is_simple", "picker", "stretches"]
 
 
 class View:
@@ -82,6 +84,26 @@ def _row_maker(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[dict[
         f"lambda columns: [{{{items}}} for {', '.join(values)}, in zip(*columns)]"
     )
     return made
+
+
+def picker(schema: pa.Schema) -> Callable[[Any], tuple[Any, ...]] | None:
+    """What takes a row's values in the order of the schema; None for a single plain column.
+
+    Lists, maps and structs are copied: a row stands for what it held when it was given, and it waits a while before it
+    is sent on, during which the operator may go on filling the same list.
+    """
+    names = schema.names
+    nested = [pa.types.is_nested(field.type) for field in schema]
+    if any(nested):
+
+        def pick(row: Any) -> tuple[Any, ...]:
+            return tuple(
+                copy.deepcopy(row[name]) if copied else row[name]
+                for name, copied in zip(names, nested, strict=True)
+            )
+
+        return pick
+    return itemgetter(*names) if len(names) > 1 else None
 
 
 def stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
