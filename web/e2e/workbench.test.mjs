@@ -45,7 +45,7 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await until("the run", () => status.innerText(), (text) => /^(Completed|Failed|Stopped)/.test(text), 120);
   assert.match(await status.innerText(), /^Completed/);
   assert.equal((await counts(page, "filter")).replace(/\s+/g, " "), "in 4 out 3");
-  await until("the rows", () => page.getByLabel("Rows", { exact: true }).innerText(), (text) => text === "3 rows");
+  await until("the rows", () => page.getByLabel("Row count").innerText(), (text) => text === "3 rows");
   const cells = page.getByRole("table", { name: "Result S" }).getByRole("cell");
   assert.match(await cells.first().innerText(), /'amount': 250\.0/);
   await picture(page, "result");
@@ -75,7 +75,15 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await below.getByLabel("when", { exact: true }).fill("seen >= 4");
   await below.getByLabel("when", { exact: true }).press("Enter");
   await until("when", () => counts(page, "python"), (text) => text.includes("in 4"));
-  assert.deepEqual(page.problems, []);
+
+  // somebody who comes late sees the run, and goes to the moment Ana is at
+  const late = await visitor(browser, "Cem");
+  await late.goto(page.url());
+  await until("the run on the other screen", () => late.getByLabel("Execution").innerText(), (text) => text.startsWith("Completed"));
+  await tab(late, "Time");
+  await late.getByRole("button", { name: /Ana is in epoch/ }).click();
+  await until("the same moment", () => counts(late, "python"), (text) => text.includes("in 4"));
+  assert.deepEqual([...page.problems, ...late.problems], []);
 }));
 
 test("mistakes are told on the operator, with a hint, and an error of a run as well", () => watched(browser, "mistakes", async () => {

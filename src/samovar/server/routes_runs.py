@@ -129,7 +129,7 @@ def _summary(the: Parts, run: str) -> dict[str, Any]:
 
 @router.get("/recordings/{run}")
 def recording(the: The, run: str) -> dict[str, Any]:
-    """A recording: its counters, epochs, interactions, sinks, and the document that ran."""
+    """A recording: its counters, epochs, interactions, operators, sinks, and the code that ran."""
     past = sv.open(the.workspace.recording(run))
     history = past.history
     flow = past.workflow
@@ -147,6 +147,7 @@ def recording(the: The, run: str) -> dict[str, Any]:
         "operators": [
             {"name": op.name, "op": op.kind, "inputs": list(op.inputs)} for op in graph.ops.values()
         ],
+        "code": {op.name: op.code for op in graph.ops.values() if isinstance(op, ops.Python)},
         "sinks": [op.name for op in graph.sinks if not isinstance(op, ops.Write)],
     }
 

@@ -87,6 +87,7 @@ export class Api {
   jump = (run: string, to: Where) => this.call<Moment>("POST", `/api/recordings/${e(run)}/jump`, to);
   step = (run: string, moment: string, how: How, operator?: string) =>
     this.call<Moment>("POST", `/api/recordings/${e(run)}/step`, { moment, how, operator: operator ?? null });
+  moment = (run: string, moment: string) => this.get<Moment>(`/api/recordings/${e(run)}/moments/${e(moment)}`);
   first = (run: string, operator: string, predicate: string) =>
     this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/first`, { operator, predicate });
   failure = (run: string) => this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/failure`);

@@ -142,6 +142,7 @@ export interface Recording {
   message: string | null;
   interactions: Interaction[];
   operators: { name: string; op: string; inputs: string[] }[];
+  code: Record<string, string | null>;
   sinks: string[];
 }
 
@@ -168,6 +169,13 @@ export interface Version {
   name: string;
   by: string;
   at: number;
+}
+
+/** Where somebody is in the past of a run. */
+export interface Place {
+  run: string;
+  moment: string;
+  epoch: number;
 }
 
 export interface Person {

@@ -40,6 +40,11 @@ export function Palette() {
       if (problem) tell(problem);
     }
     select(id);
+    const at = shared.current().operators.find((o) => o.id === id)!;
+    const corner = flow.flowToScreenPosition({ x: at.x + 180, y: at.y + 90 });
+    if (corner.x > canvas.right || corner.y > canvas.bottom || corner.x < canvas.left + 180) {
+      setTimeout(() => void flow.fitView({ maxZoom: 1, duration: 200 }), 50); // when it has been drawn
+    }
   };
 
   return (

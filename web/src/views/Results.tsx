@@ -51,7 +51,7 @@ function Grid({ run, sink, where }: { run: string; sink: string; where: string }
     setSort((now) => (now?.column !== column ? { column, down: false } : now.down ? null : { column, down: true }));
   return (
     <>
-      <Text size="xs" c="dimmed" role="status" aria-label="Rows">{count(pages.total)} rows</Text>
+      <Text size="xs" c="dimmed" role="status" aria-label="Row count">{count(pages.total)} rows</Text>
       <div className="grid" ref={box} role="table" aria-label={`Result ${sink}`} aria-rowcount={pages.total} tabIndex={0}>
         <div className="head" role="row">
           <div className="cell number" role="columnheader">#</div>

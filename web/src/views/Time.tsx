@@ -2,7 +2,7 @@ import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/co
 import { useEffect, useState } from "react";
 
 import type { How, Where } from "../model/api";
-import type { Moment, Recording } from "../model/types";
+import type { Moment, Person, Place, Recording } from "../model/types";
 import { MomentView } from "./MomentView";
 import { useBench } from "./bench";
 
@@ -16,7 +16,7 @@ const STEPS: { how: How; label: string; key: string; letter: string }[] = [
 /** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
 export default function Time({ recording }: { recording: Recording }) {
   const bench = useBench();
-  const { api, shared, selected, select, moment, setMoment, tell, person } = bench;
+  const { api, shared, connection, selected, select, moment, setMoment, tell, person } = bench;
   const run = recording.run;
   const names = recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name);
   const chosen = shared.current().operators.find((o) => o.id === selected)?.name;
@@ -29,6 +29,11 @@ export default function Time({ recording }: { recording: Recording }) {
     if (chosen && names.includes(chosen)) setOperator(chosen);
   }, [chosen]);
   useEffect(() => () => setMoment(null), [setMoment]);
+  useEffect(() => {
+    const place: Place | null = moment && { run, moment: moment.moment, epoch: moment.epoch };
+    connection.awareness.setLocalStateField("place", place);
+  }, [connection, run, moment]);
+  const others = usePlaces(run);
 
   const go = (asked: Promise<Moment | null>): void => {
     setBusy(true);
@@ -63,8 +68,8 @@ export default function Time({ recording }: { recording: Recording }) {
   };
   const fork = (): void => {
     if (!moment) return;
-    const codes = shared.current().operators.filter((o) => o.op === "python" && names.includes(o.name));
-    const changes = Object.fromEntries(codes.map((o) => [o.name, String(o.fields.code ?? "")]));
+    const changed = shared.current().operators.filter((o) => names.includes(o.name) && typeof o.fields.code === "string" && o.fields.code !== recording.code[o.name]);
+    const changes = Object.fromEntries(changed.map((o) => [o.name, String(o.fields.code)]));
     api.fork(run, moment.moment, changes, person.name).then(() => tell("The fork was queued; its recording is listed when it runs."), tell);
   };
 
@@ -104,7 +109,29 @@ export default function Time({ recording }: { recording: Recording }) {
           <button key={i.id} type="button" title={`${i.operator} ${i.note ?? ""}`} onClick={() => jump({ interaction: i.id })}>◆ {i.id}</button>
         ))}
       </div>
+      {others.map(({ person: other, place }, i) => (
+        <Button key={i} size="compact-xs" variant="light" mr={6} onClick={() => go(api.moment(run, place.moment))}>
+          {other.name} is in epoch {place.epoch}: go there
+        </Button>
+      ))}
       {moment ? <MomentView run={run} moment={moment} operator={operator} /> : <Text size="sm" c="dimmed">Go to an epoch, or to a number of tuples of an operator; then step from there.</Text>}
     </div>
   );
+}
+
+/** Where the others are in the past of this run. */
+function usePlaces(run: string): { person: Person; place: Place }[] {
+  const { connection } = useBench();
+  const [places, setPlaces] = useState<{ person: Person; place: Place }[]>([]);
+  useEffect(() => {
+    const look = (): void => {
+      const states = [...connection.awareness.getStates().entries()];
+      const there = states.filter(([client, s]) => client !== connection.awareness.clientID && s.user && (s.place as Place | null)?.run === run);
+      setPlaces(there.map(([, s]) => ({ person: s.user as Person, place: s.place as Place })));
+    };
+    look();
+    connection.awareness.on("change", look);
+    return () => connection.awareness.off("change", look);
+  }, [connection, run]);
+  return places;
 }
