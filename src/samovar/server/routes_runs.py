@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 import samovar as sv
 from samovar.errors import SamovarError, WorkflowError
@@ -249,9 +248,9 @@ def lines(the: The, run: str, moment: str, operator: str) -> list[dict[str, Any]
 
 
 @router.post("/recordings/{run}/moments/{moment}/fork", status_code=202)
-async def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
+def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
     """Queue a new run that starts from a moment, with other logic or a corrected tuple."""
-    journey = await run_in_threadpool(_journey, the, run)
+    journey = _journey(the, run)
     at = journey.at(moment)
     workflow = journey.past.workflow
     changes = {name: _changed(workflow, name, text) for name, text in given.changes.items()}
