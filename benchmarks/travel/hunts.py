@@ -103,15 +103,17 @@ def hunts(setting: Setting) -> list[Row]:
         assert found == hunt.at, (found, hunt.at)
         past.close()
         rows.append(
-            {
-                "hunt": hunt.name,
-                "bug": "raises" if hunt.raises else "poisons state",
-                "at": f"{hunt.share:.0%}",
-                "run s": ran,
-                "found in s": seconds,
-                "rerun with a print s": _rerun(setting.spark, folder, hunt),
-                "found": f"tuple {found:,}",
-            }
+            setting.told(
+                {
+                    "hunt": hunt.name,
+                    "bug": "raises" if hunt.raises else "poisons state",
+                    "at": f"{hunt.share:.0%}",
+                    "run s": ran,
+                    "found in s": seconds,
+                    "rerun with a print s": _rerun(setting.spark, folder, hunt),
+                    "found": f"tuple {found:,}",
+                }
+            )
         )
     return rows
 

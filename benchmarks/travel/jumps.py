@@ -26,11 +26,12 @@ def jumps(setting: Setting) -> list[Row]:
         setting.tick(f"jumps in {name}")
         flow = setting.pair(name).samovar(setting.data)
         run = setting.run(flow, tau=TAU)
-        rows.append({"workflow": name, "policy": "tau", **jumped(setting, run, interesting(name, flow))})
+        found = jumped(setting, run, interesting(name, flow))
+        rows.append(setting.told({"workflow": name, "policy": "tau", **found}))
     for name in INTERACTIONS:
         for policy in ("none", "every", "tau"):
             setting.tick(f"interactions of {name}, {policy}")
-            rows.append(_interactions(setting, name, policy))
+            rows.append(setting.told(_interactions(setting, name, policy)))
     return rows
 
 

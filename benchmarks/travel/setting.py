@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +54,11 @@ class Setting:
         """A run of a workflow to its end, recorded in the scratch folder."""
         record = self.scratch / f"runs-{time.monotonic_ns()}"
         return flow.run(spark=self.spark, record=record, progress=False, **options)
+
+    def told(self, row: Row) -> Row:
+        """The same row, said at once: an experiment may take long."""
+        print(json.dumps(row), file=sys.stderr, flush=True)
+        return row
 
     def open(self, run: sv.Run) -> sv.Past:
         """The run's recording."""
