@@ -83,6 +83,7 @@ def test_the_workbench_in_a_browser(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_a_killed_server_loses_no_edit(tmp_path: Path) -> None:
     doc: Doc[Any] = Doc()
     shared_form(doc)

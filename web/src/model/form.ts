@@ -44,10 +44,16 @@ function kindOf(name: string, schema: FieldSchema): FieldKind {
   const has = (type: string): boolean => options.some((o) => [o.type].flat().includes(type));
   if (options.some((o) => o.type === "array" && [o.items?.type].flat().includes("string"))) return "texts";
   if (has("array")) return "json";
-  if (has("object")) return has("string") || schema.anyOf ? "json" : "mapping";
+  if (has("object")) return textual(schema) ? "mapping" : "json";
   if (has("boolean") && !has("string")) return "flag";
   if (numberSchema(schema)) return "number";
   return EXPRESSIONS.includes(name) ? "expression" : has("string") ? "text" : "json";
+}
+
+/** Whether an object's values may be texts, and nothing is lost when they are. */
+function textual(schema: FieldSchema): boolean {
+  const values = schema.additionalProperties;
+  return !schema.anyOf && typeof values === "object" && [values.type].flat().includes("string");
 }
 
 function numberSchema(schema: FieldSchema): FieldSchema | undefined {

@@ -28,6 +28,7 @@ describe("forms", () => {
       how: { enum: ["inner", "left"], default: "inner" },
       path: texts,
       columns: { type: "object", additionalProperties: { type: "string" } },
+      params: { type: "object", additionalProperties: {} },
       rows: { type: "array", items: { type: ["array", "object"] } },
     }),
   );
@@ -35,7 +36,7 @@ describe("forms", () => {
 
   it("choose an input for each field of the schema", () => {
     expect(Object.fromEntries(fields.map((f) => [f.name, f.kind]))).toEqual({
-      code: "code", condition: "expression", n: "number", fraction: "number", by_name: "flag", how: "choice", path: "texts", columns: "mapping", rows: "json",
+      code: "code", condition: "expression", n: "number", fraction: "number", by_name: "flag", how: "choice", path: "texts", columns: "mapping", params: "json", rows: "json",
     });
   });
 
@@ -44,6 +45,7 @@ describe("forms", () => {
       ["path", "a\nb", ["a", "b"]],
       ["columns", "x = a + 1\ny = b = c", { x: "a + 1", y: "b = c" }],
       ["rows", "[[1,2]]", [[1, 2]]],
+      ["params", '{"floor": 5}', { floor: 5 }],
       ["n", "12", 12],
     ] as const) {
       expect(parse(of(name), text)).toEqual({ value, problem: null });

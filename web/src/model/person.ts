@@ -1,7 +1,7 @@
 /** Who sits at this browser: a name and a colour, kept for the next time. */
 import type { Person } from "./types";
 
-const COLORS = ["#1971c2", "#2f9e44", "#e8590c", "#9c36b5", "#c2255c", "#0c8599", "#5f3dc4", "#846358"];
+const COLORS = ["#1864ab", "#2b7a3b", "#b8430a", "#9c36b5", "#c2255c", "#0b7285", "#5f3dc4", "#7a5a4f"];
 const NAMES = ["Amber", "Basil", "Cedar", "Dahlia", "Elm", "Fern", "Ginger", "Hazel", "Iris", "Juniper", "Linden", "Olive"];
 const KEY = "samovar-person";
 

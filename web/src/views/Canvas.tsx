@@ -7,7 +7,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { countersOf } from "../model/executions";
 import type { Copied, Edge, Operator } from "../model/shared";
 import type { OperatorKind, Person } from "../model/types";
-import { OperatorNode, type OperatorNodeType } from "./OperatorNode";
+import { type OperatorData, OperatorNode, type OperatorNodeType } from "./OperatorNode";
 import { DRAGGED } from "./Palette";
 import { type Bench, useBench, useSnapshot } from "./bench";
 
@@ -37,8 +37,13 @@ export function Canvas() {
       const known = new Map(before.map((n) => [n.id, n]));
       return snapshot.operators.map((operator) => {
         const old = known.get(operator.id);
-        const position = old && dragging.current.has(operator.id) ? old.position : { x: operator.x, y: operator.y };
-        return { ...old, id: operator.id, type: "operator", position, selected: old?.selected ?? false, data: data(operator) };
+        const made = data(operator);
+        const held = old !== undefined && dragging.current.has(operator.id);
+        if (old && sameData(old.data, made) && (held || (old.position.x === operator.x && old.position.y === operator.y))) {
+          return old; // not drawn again
+        }
+        const position = held ? old.position : { x: operator.x, y: operator.y };
+        return { ...old, id: operator.id, type: "operator", position, selected: old?.selected ?? false, data: made };
       });
     });
   }, [snapshot, data]);
@@ -169,7 +174,7 @@ function useNodeData(bench: Bench, present: Present[]) {
   const { shared, kinds, checked, execution, moment } = bench;
   const { edges } = useSnapshot(shared);
   return useCallback(
-    (operator: Operator) => {
+    (operator: Operator): OperatorData => {
       const kind = kinds.get(operator.op);
       const counters = countersOf(execution).get(operator.name);
       const then = moment?.counters[operator.name];
@@ -188,6 +193,12 @@ function useNodeData(bench: Bench, present: Present[]) {
       };
     },
     [kinds, checked, execution, moment, edges, present],
+  );
+}
+
+function sameData(a: OperatorData, b: OperatorData): boolean {
+  return (Object.keys(a) as (keyof OperatorData)[]).every(
+    (key) => a[key] === b[key] || ((key === "people" || key === "problem") && JSON.stringify(a[key]) === JSON.stringify(b[key])),
   );
 }
 

@@ -6,6 +6,7 @@ import { arrange } from "../model/layout";
 import { keep } from "../model/person";
 import type { Execution, Person, Version } from "../model/types";
 import { ago } from "../model/values";
+import { Help } from "./Help";
 import { useBench, useSnapshot, useStatus } from "./bench";
 
 export function Header({ executions, setPerson }: { executions: Execution[]; setPerson: (p: Person) => void }) {
@@ -49,7 +50,7 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
         {ahead > 0 && execution?.status === "queued" ? `, ${ahead} before it` : ""}
       </Text>
       {status !== "connected" && (
-        <Badge color="orange" role="status">{status === "connecting" ? "connecting" : "offline: edits are kept"}</Badge>
+        <Badge color="orange.9" role="status">{status === "connecting" ? "connecting" : "offline: edits are kept"}</Badge>
       )}
       <Group ml="auto" gap="xs" wrap="nowrap">
         <Button size="compact-xs" variant="default" onClick={() => shared.undo.undo()}>Undo</Button>
@@ -63,6 +64,7 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
           onChange={(e) => setPerson(keep(localStorage, { ...person, name: e.currentTarget.value.slice(0, 40) }))}
         />
         <ActionIcon variant="default" size="sm" aria-label="Light or dark" onClick={() => toggleColorScheme()}>◐</ActionIcon>
+        <Help />
       </Group>
     </header>
   );

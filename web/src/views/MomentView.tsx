@@ -11,6 +11,8 @@ export function MomentView({ run, moment, operator }: { run: string; moment: Mom
   const [state, setState] = useState<OperatorState | null>(null);
   const [pending, setPending] = useState<{ from: string; row: Record<string, Json> }[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
+  const [loaded, setLoaded] = useState<string | null>(null);
+  const asked = `${moment.moment}/${operator}`;
   useEffect(() => {
     let current = true;
     setProblem(null);
@@ -19,6 +21,7 @@ export function MomentView({ run, moment, operator }: { run: string; moment: Mom
         if (!current) return;
         setState(found);
         setPending(waiting);
+        setLoaded(asked);
       },
       (error: Error) => current && setProblem(error.message),
     );
@@ -28,7 +31,7 @@ export function MomentView({ run, moment, operator }: { run: string; moment: Mom
   }, [api, run, moment, operator]);
 
   return (
-    <div className="moment" role="region" aria-label="Moment">
+    <div className="moment" role="region" aria-label="Moment" aria-busy={loaded !== asked}>
       <div>
         <h4>Epoch {moment.epoch}{moment.last ? `, after a tuple of ${moment.last.operator}` : ""}</h4>
         {moment.last?.row && <Row row={moment.last.row} />}

@@ -66,7 +66,7 @@ export function Palette() {
           {members.map((kind) => (
             <button
               key={kind.op} type="button" className="kind" title={kind.description} draggable
-              aria-label={`Add ${kind.op}`} onClick={() => add(kind)}
+              data-kind={kind.op} onClick={() => add(kind)}
               onDragStart={(e) => e.dataTransfer.setData(DRAGGED, kind.op)}
             >
               {kind.op.replaceAll("_", " ")}

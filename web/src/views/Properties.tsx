@@ -24,7 +24,7 @@ function Empty() {
   const general = checked.problems.filter((p) => p.operator === null);
   return (
     <Stack gap="xs">
-      {general.map((p, i) => <Alert key={i} color="yellow" title={p.message}>{p.hint}</Alert>)}
+      {general.map((p, i) => <Alert key={i} variant="default" title={`⚠ ${p.message}`}>{p.hint}</Alert>)}
       <Text size="sm" c="dimmed">Choose an operator on the canvas to see its fields, or add one from the palette.</Text>
     </Stack>
   );
@@ -43,7 +43,7 @@ function Form({ operator }: { operator: Operator }) {
   return (
     <Stack gap="sm">
       <Group justify="space-between" wrap="nowrap">
-        <Badge tt="none" variant="light">{operator.op}</Badge>
+        <Badge tt="none" variant="default">{operator.op}</Badge>
         <Button
           size="compact-xs" variant="subtle" color="red"
           onClick={() => {
