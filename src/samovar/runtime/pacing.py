@@ -29,6 +29,8 @@ class Pacer:
     longest: float = 60.0
     fixed_bytes: int | None = None
     """Set: every epoch has this size (tests, and people who want it)."""
+    guess: int = NATIVE_RATE
+    """Bytes a second before anything is measured."""
     seen: list[tuple[int, float]] = field(default_factory=list)
     ahead: int = 0
     """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
@@ -46,7 +48,8 @@ class Pacer:
         floor = cls.floor + build_bytes / BUILD_RATE
         if python:
             first = cls.first_bytes if filtered else 256 << 20
-            return cls(first_bytes=first, first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes)
+            guess = NATIVE_RATE if filtered else SLOW_RATE
+            return cls(first, first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes, guess=guess)
         first = max(
             cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
         )
@@ -75,9 +78,9 @@ class Pacer:
         return remaining if remaining < 1.35 * chosen else max(int(chosen), 1)
 
     def seconds(self, size: int) -> float:
-        """How long an epoch of that size will take; a guess for Python work before anything is measured."""
+        """How long an epoch of that size will take; a guess before anything is measured."""
         if not self.seen:
-            return size / SLOW_RATE
+            return size / self.guess
         overhead, rate = self.estimate()
         return overhead + size / rate
 
