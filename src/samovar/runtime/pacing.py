@@ -74,7 +74,8 @@ class Pacer:
             overhead, rate = self.estimate()
             aim = self.watched if watching else min(max(overhead / self.share, self.watched), self.longest)
             chosen = max(aim - overhead, aim / 2) * rate
-            chosen = min(chosen, 8 * max(s for s, _ in self.seen))
+            growth = 8 if max(t for _, t in self.seen) < 4.0 else 3  # a long one is no place for a bold guess
+            chosen = min(chosen, growth * max(s for s, _ in self.seen))
         return remaining if remaining < 1.35 * chosen else max(int(chosen), 1)
 
     def seconds(self, size: int) -> float:
