@@ -3,10 +3,15 @@
 The tuple loop looks at `client.news` between tuples and at mini-steps, and calls `check` when it is set. Everything
 then happens on the processing thread, between two tuples: stopping and waiting, giving states, going over to other
 code. What is particular to the loop is asked of its `Hooks`.
+
+While the loop waits for Spark (for its next batch, or for somebody to take one), it is between two tuples as well:
+between `leave` and `enter` the client's thread obeys in its place, so that a worker without work answers at once.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Mapping
 from typing import Protocol
@@ -17,13 +22,17 @@ from samovar.errors import ChannelProblem, ControlError
 
 __all__ = ["Agent", "Hooks", "TaskAbandoned"]
 
+log = logging.getLogger("samovar.control")
+
 
 class TaskAbandoned(ControlError):
     """The coordinator has no more use for the task: its epoch does not count."""
 
 
 class Hooks(Protocol):
-    """What the agent asks of the tuple loop. All but `figures` are called on the processing thread, between tuples."""
+    """What the agent asks of the tuple loop, between tuples. All but `figures` are called on the processing thread, or
+    on the client's while the loop waits for Spark.
+    """
 
     def place(self) -> m.Place | None:
         """The tuple being processed, or the next one."""
@@ -57,6 +66,9 @@ class Agent:
         self._decisions: dict[str, m.Decision] = {}
         self._orders = False
         self._holds = 0
+        self._turn = threading.Lock()
+        self._outside = False
+        self._abandoned: TaskAbandoned | None = None
 
     # --- the life of a task -----------------------------------------------------------------------------------------
 
@@ -66,7 +78,7 @@ class Agent:
         self._versions = dict(task.versions)
         standing = self.client.standing
         standing.task, standing.stopped, standing.held, standing.switches = task, None, None, ()
-        self.client.gauge = self._progress
+        self.client.gauge, self.client.on_news = self._progress, self._obey_outside
         until = time.monotonic() + patience
         if not self.client.wait_connected(patience) or not self.client.send(task):
             return False
@@ -84,7 +96,7 @@ class Agent:
         task, self._task = self._task, None
         standing = self.client.standing
         standing.task, standing.stopped, standing.held, standing.switches = None, None, None, ()
-        self.client.gauge = None
+        self.client.gauge = self.client.on_news = None
         if task is not None:
             self.client.send(m.TaskEnded(task=task.task))
 
@@ -92,6 +104,33 @@ class Agent:
         """Obey what has come; returns when the worker may go on. Raises TaskAbandoned when it shall not."""
         self._obey_all()
         self._stay_stopped()
+
+    def leave(self) -> None:
+        """The loop waits for Spark from now on: others may obey in its place."""
+        with self._turn:
+            self._outside = True
+        if self.client.news:
+            self._obey_outside()
+
+    def enter(self) -> None:
+        """The loop is back. Returns when the worker may go on; raises TaskAbandoned when it shall not."""
+        with self._turn:
+            self._outside = False
+        if self._abandoned is not None:
+            raise self._abandoned
+        if self._order is not None or self.client.news:
+            self.check()
+
+    def _obey_outside(self) -> None:
+        with self._turn:
+            if not self._outside or self._task is None:
+                return
+            try:
+                self._obey_all()
+            except TaskAbandoned as abandoned:
+                self._abandoned = abandoned
+            except Exception:  # the client's thread must live
+                log.exception("control: an order could not be obeyed")
 
     def hold(self, held: m.Held) -> m.Decision:
         """Report a tuple that raised and wait for a decision, and until the worker may go on."""

@@ -74,6 +74,8 @@ class Client:
         self.standing = Standing()
         self.gauge: Callable[[], m.Progress | None] | None = None
         """Gives the figures of the task; called on the client's thread, so it must only read."""
+        self.on_news: Callable[[], None] | None = None
+        """Called on the client's thread when something has come."""
         self.closed = False
         self.why = ""
         """Why it is closed."""
@@ -251,6 +253,9 @@ class Client:
             with self._changed:
                 self.news = True
                 self._changed.notify_all()
+            on_news = self.on_news
+            if on_news is not None:
+                on_news()
         if bye is not None:
             self._finish(bye.why or "the coordinator said goodbye")
 

@@ -87,6 +87,28 @@ class Desk:
                 self._clock.after(self._patience, lambda: self._out_of_patience(name))
         return answer
 
+    def wait_for(self, there: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until something is so that may change with any event; False after `timeout`."""
+        with self._turn:
+            return self._gate.wait_for(there, timeout)
+
+    def stir(self) -> None:
+        """Have those who wait look again."""
+        with self._turn:
+            self._gate.notify_all()
+
+    @property
+    def held(self) -> tuple[m.Held, ...]:
+        """Tuples that wait for a decision."""
+        with self._turn:
+            return tuple(self.machine.holds.open.values())
+
+    @property
+    def busy(self) -> tuple[tuple[str, m.TaskBegun], ...]:
+        """Workers that have a task, and the task."""
+        with self._turn:
+            return tuple((w.name, w.task) for w in self.machine.workers.busy if w.task is not None)
+
     @property
     def state(self) -> str:
         """The state of the run."""
@@ -110,6 +132,12 @@ class Desk:
                 return False
             self._handle(e.EpochBegun(epoch=epoch, attempt=attempt, at=time.monotonic(), expected=expected))
             return True
+
+    def wait_open(self) -> bool:
+        """Wait until the run may go on where no epoch begins; False when it is to end instead."""
+        with self._turn:
+            self._gate.wait_for(lambda: self._open or self._over)
+            return not self._over
 
     def report(self, event: e.Event) -> None:
         """Tell what happened to the engine: epochs committed or failed, rows held, the end of the run."""
@@ -152,6 +180,7 @@ class Desk:
                 self._carry_out(order)
             except Exception:  # one instruction that fails must not keep the rest from being carried out
                 log.exception("control: %s could not be carried out", type(order).__name__)
+        self._gate.notify_all()
 
     def _carry_out(self, order: i.Instruction) -> None:
         if isinstance(order, i.Tell):

@@ -30,11 +30,14 @@ __all__ = [
     "Interaction",
     "InteractionsMade",
     "Log",
+    "LogicChanged",
     "ResultPublished",
     "RunEnded",
     "RunResumed",
     "RunStarted",
     "StateFile",
+    "TupleDecided",
+    "TupleHeld",
     "read_log",
 ]
 
@@ -102,6 +105,8 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     """Input bytes this epoch took."""
     marks: tuple[tuple[int, ...], ...] = ()
     """Positions inside the epoch at which the state of Python operators was kept."""
+    code: dict[str, int] = {}
+    """In an epoch that hands states over to other code: the versions in force from here on."""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,6 +142,37 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     last: bool = False
 
 
+class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
+    """An operator raised on a tuple, and the run stopped in place to wait for a decision."""
+
+    hold: str
+    epoch: int
+    operator: str
+    row: str
+    """The tuple as text."""
+    error: str
+
+
+class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
+    """What was decided about a held tuple: "retry", "edit", "skip" or "skip-all".
+
+    Which tuples of a committed epoch were left out or replaced is in the epoch's folder.
+    """
+
+    hold: str
+    verdict: str
+
+
+class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):
+    """From an epoch on, operators run other code: version `v` of operator FE lies in `code/FE.<v>.pkl`.
+
+    Where there is a state to hand over, the epoch that does it says so itself (`code`).
+    """
+
+    epoch: int
+    operators: dict[str, int]
+
+
 class ResultPublished(Fact, tag="result-published", frozen=True, kw_only=True):
     """The files of a `write` operator now lie at their path."""
 
@@ -154,7 +190,16 @@ class RunEnded(Fact, tag="run-ended", frozen=True, kw_only=True):
 
 
 AnyFact = (
-    RunStarted | RunResumed | EpochCommitted | EpochFailed | InteractionsMade | ResultPublished | RunEnded
+    RunStarted
+    | RunResumed
+    | EpochCommitted
+    | EpochFailed
+    | InteractionsMade
+    | TupleHeld
+    | TupleDecided
+    | LogicChanged
+    | ResultPublished
+    | RunEnded
 )
 _decode = msgspec.json.Decoder(AnyFact).decode
 _encode = msgspec.json.Encoder().encode

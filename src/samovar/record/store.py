@@ -9,6 +9,7 @@
       inputs/         rows of sources that cannot be read again
       epochs/000007-1f3a9c22/
         results/<sink>/   state/<operator>/   deltas/<operator>/   stash/<operator>/   rejected/<source>/
+        decisions/      tuples that were left out or replaced by a person's decision
 
 An epoch's folder carries the name of the attempt; it counts only when the log names that attempt. What a dead process
 may still write lands in a folder that never counts and is removed on the next open for writing.
@@ -37,8 +38,10 @@ from samovar.record.log import (
     Interaction,
     InteractionsMade,
     Log,
+    LogicChanged,
     ResultPublished,
     RunEnded,
+    RunResumed,
     RunStarted,
     read_log,
 )
@@ -59,6 +62,7 @@ class History:
     ended: RunEnded | None = None
     interactions: list[Interaction] = field(default_factory=list)
     failed: EpochFailed | None = None
+    changes: list[LogicChanged] = field(default_factory=list)
 
     @classmethod
     def of(cls, facts: Iterable[AnyFact]) -> History:
@@ -76,6 +80,8 @@ class History:
                 raise RecordingCorrupt(f"Expected epoch {len(self.epochs)} in the log, got {fact.epoch}.")
             self.epochs.append(fact)
             self.failed = None
+            if fact.code:
+                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch, operators=fact.code))
         elif isinstance(fact, EpochFailed):
             self.failed = fact
         elif isinstance(fact, InteractionsMade):
@@ -84,7 +90,9 @@ class History:
             self.published[fact.operator] = fact
         elif isinstance(fact, RunEnded):
             self.ended = fact
-        else:  # resumed
+        elif isinstance(fact, LogicChanged):
+            self.changes.append(fact)
+        elif isinstance(fact, RunResumed):
             self.ended = None
 
     def totals(self, before: int | None = None) -> dict[str, Counters]:

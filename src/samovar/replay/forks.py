@@ -93,23 +93,26 @@ def start_fork(
             _share(parent, fork, fact)
             fork.log.append(_shifted(fact, split))
         history = fork.history()
-        write_down(fork, tracer.plan.graph, sources, tracer.code)
+        code = tracer.code_at(cut.segment.epoch)
+        write_down(fork, tracer.plan.graph, sources, code)
         found = plans_of(fork, history, tracer.spark, graph=graph)
+        if tracer.history.changes:  # operators left as they are run on as they ran at the moment
+            found.code.update({n: body for n, body in code.items() if n not in changes})
         _check_same_places(tracer.plan, found.plan, bool(shared) or split is not None)
         write_down(fork, found.plan.graph, sources, found.code)
-        _transferred(tracer, history, fork, changes, one=True)  # tries it out
+        _transferred(code, history, fork, changes, one=True)  # tries it out
     except BaseException:
         fork.close()
         shutil.rmtree(fork.path, ignore_errors=True)
         raise
-    old = RunContext(tracer.spark, tracer.plan, sources, fork, history, tracer.code, fork.run_id)
+    old = RunContext(tracer.spark, tracer.plan, sources, fork, history, code, fork.run_id)
     new = RunContext(tracer.spark, found.plan, sources, fork, history, found.code, fork.run_id)
 
     def before(stopping: Callable[[], bool]) -> None:
         if split is not None:
             commit_epoch(old, _covers(tracer, cut, sources, split), 0, stopping)
             old.forget_shared()
-        _transfer(tracer, new, changes)
+        _transfer(code, new, changes)
 
     run = Run(fork)
     run._begin(new, started.options.get("epoch_bytes"), watch, before=before, publishes=False)
@@ -287,10 +290,10 @@ def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[s
 # --- state ----------------------------------------------------------------------------------------------------------
 
 
-def _transfer(tracer: Tracer, context: RunContext, changes: Mapping[str, Any]) -> None:
+def _transfer(code: Mapping[str, bytes], context: RunContext, changes: Mapping[str, Any]) -> None:
     """Give changed Python operators the state the old ones left, as an epoch that processes nothing."""
     history, fork = context.history, context.recording
-    made = _transferred(tracer, history, fork, changes)
+    made = _transferred(code, history, fork, changes)
     if not made or fork.log is None:
         return
     last = history.epochs[-1]
@@ -314,7 +317,7 @@ def _transfer(tracer: Tracer, context: RunContext, changes: Mapping[str, Any]) -
 
 
 def _transferred(
-    tracer: Tracer,
+    code: Mapping[str, bytes],
     history: History,
     fork: Recording,
     changes: Mapping[str, Any],
@@ -327,9 +330,9 @@ def _transferred(
         if not isinstance(change, Operator):
             continue
         for bucket, files in fork.state_files(name, history.epochs).items():
-            old: Operator = pickle.loads(tracer.code[name])
+            old: Operator = pickle.loads(code[name])
             restore(old, (read_state(file)[1] for file, _ in files))
-            fresh: Operator = pickle.loads(tracer.code[name])
+            fresh: Operator = pickle.loads(code[name])
             new: Operator = pickle.loads(by_value(change, name))
             _carry(name, old, fresh, new)
             made.setdefault(name, {})[bucket] = new

@@ -31,6 +31,7 @@ from samovar.replay.worker import (
     probing_function,
     tracing_function,
 )
+from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
 from samovar.runtime.worker import Task, Version
@@ -61,7 +62,7 @@ class Replayed(Epoch):
         return self._read_parts("stash", name, self.frames._empty(name).schema, [facts[self.number]])
 
     def task(self, chain: tuple[str, ...]) -> Task:
-        """The same with what calls of `log_result` gave: they are not made again."""
+        """The same with what calls of `log_result` gave, and with what was decided about tuples."""
         made = super().task(chain)
         facts = self.context.recorded
         if self.number >= len(facts):
@@ -80,7 +81,10 @@ class Replayed(Epoch):
             for stage in made.stages
         )
         logged = folder / slug_unique(chain[0]) if made.arrival else None
-        return replace(made, stages=stages, arrivals=str(logged) if logged is not None else "")
+        decided = read_decisions(folder.parent, chain)
+        return replace(
+            made, stages=stages, arrivals=str(logged) if logged is not None else "", decided=decided
+        )
 
 
 class _ReplayFrames(Frames):

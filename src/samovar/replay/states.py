@@ -11,10 +11,9 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from samovar.graph.operator import Operator
-from samovar.graph.state import StateList, StateMap, declared
 from samovar.record.blocks import patched
 from samovar.replay.trace import ABSENT, Change
+from samovar.runtime.plain_states import attributes, merged
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
 
@@ -96,23 +95,6 @@ class Timeline:
         return values
 
 
-def attributes(instance: Operator) -> dict[str, Any]:
-    """An operator's state as plain data: what the containers hold, without their bookkeeping."""
-    made: dict[str, Any] = {}
-    for name in declared(type(instance)):
-        getattr(instance, name)  # a declared state comes into being when it is first looked at
-    for name, value in vars(instance).items():
-        if name.startswith("_sv_"):
-            continue
-        if isinstance(value, StateMap):
-            made[name] = dict(dict.items(value))
-        elif isinstance(value, StateList):
-            made[name] = list(list.__iter__(value))
-        else:
-            made[name] = value
-    return made
-
-
 def apply_changes(
     operator: str, state: dict[str, Any], delta: Mapping[str, Any], pickled: dict[str, bytes]
 ) -> list[Change]:
@@ -154,20 +136,3 @@ def _same(a: Any, b: Any) -> bool:
         return type(a) is type(b) and bool(a == b)
     except Exception:  # an array, say
         return False
-
-
-def merged(states: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of an operator over its key partitions: maps together, other values by partition."""
-    if len(states) == 1:
-        return dict(next(iter(states.values())))
-    made: dict[str, Any] = {}
-    names = list(dict.fromkeys(n for s in states.values() for n in s))
-    for name in names:
-        values = {bucket: s[name] for bucket, s in states.items() if name in s}
-        if all(isinstance(v, Mapping) for v in values.values()):
-            made[name] = {k: v for part in values.values() for k, v in part.items()}
-        elif len({repr(v) for v in values.values()}) == 1:
-            made[name] = next(iter(values.values()))
-        else:
-            made[name] = values
-    return made

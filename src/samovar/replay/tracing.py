@@ -39,6 +39,7 @@ from samovar.replay.worker import (
     read_records,
 )
 from samovar.runtime.epoch import Epoch, RunContext
+from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
 from samovar.runtime.sources import Source, check_unchanged
 from samovar.runtime.tags import tagged
@@ -120,10 +121,15 @@ class Tracer:
         context = self._context(self.tracing, segment)
         return Windowed(context, self.original(segment), segment, window, self.scratch, steps=steps)
 
+    def code_at(self, epoch: int) -> dict[str, bytes]:
+        """The code of Python operators in an epoch: a run may have been modified on the way."""
+        return code_at(self.recording, self.history, self.code, epoch)
+
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
-        made = RunContext(self.spark, plan, self.sources, self.recording, history, self.code, self.tag)
+        code = self.code_at(segment.epoch)
+        made = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
         made.recorded = self.history.epochs
         return made
 

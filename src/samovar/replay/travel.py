@@ -452,7 +452,7 @@ class Travel:
         made: dict[int, dict[str, Any]] = {}
         known: dict[int, dict[str, bytes]] = {}
         for bucket, version in self._version(stretch, operator).items():
-            instance = self.instance(operator)
+            instance = self.instance(operator, stretch.segment.epoch)
             restore(instance, (read_state(Path(f))[1] for f in version.files), known.setdefault(bucket, {}))
             made[bucket] = attributes(instance)
         return made, known
@@ -461,9 +461,9 @@ class Travel:
         traced = stretch.traced.versions.get(operator)
         return traced if traced is not None else self.tracer.original(stretch.segment)._versions(operator)
 
-    def instance(self, operator: str) -> Operator:
-        """An operator as it was written, without state."""
-        made: Operator = pickle.loads(self.tracer.code[operator])
+    def instance(self, operator: str, epoch: int = 0) -> Operator:
+        """An operator as it was written when an epoch ran, without state."""
+        made: Operator = pickle.loads(self.tracer.code_at(epoch)[operator])
         return made
 
     def record_of(self, stretch: Stretch, step: Step) -> Record | None:
@@ -476,7 +476,7 @@ class Travel:
         steps = stretch.traced.trace.steps[operator]
         wanted = _record_of(records, steps[number])
         bucket = wanted.bucket if wanted is not None else 0
-        made = self.instance(operator)
+        made = self.instance(operator, stretch.segment.epoch)
         version = self._version(stretch, operator).get(bucket)
         files = version.files if version is not None else ()
         deltas = [read_state(Path(f))[1] for f in files]

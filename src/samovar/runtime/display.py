@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from samovar.runtime.progress import Progress
+from samovar.runtime.progress import GOING, Progress
 
 if TYPE_CHECKING:
     from samovar.runtime.run import Run
@@ -118,7 +118,7 @@ def render(
     parts: list[RenderableType] = [_head(progress, left, spinner), _bar(progress, room)]
     if progress.operators:
         parts.append(_table(progress, room))
-    if progress.note and progress.status in ("starting", "running"):
+    if progress.note and progress.status in GOING:
         parts.append(Text(progress.note, style="dim", no_wrap=True, overflow="ellipsis"))
     parts += [
         Text(f"{counted(n, 'row')} of '{source}' did not parse: kept as rejected", style="yellow")
@@ -157,7 +157,7 @@ def _head(progress: Progress, left: float | None, spinner: Spinner | None) -> Re
 
 
 def _bar(progress: Progress, room: int) -> Table:
-    going = progress.status in ("starting", "running")
+    going = progress.status in GOING
     bar = ProgressBar(
         total=1.0,
         completed=progress.fraction,

@@ -1,5 +1,7 @@
 """The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own.
 
+Somebody may steer the run (steering.py): an epoch begins when it may, and one that a pause has cancelled is done again.
+
 An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
 at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are
 not retried.
@@ -17,9 +19,11 @@ from dataclasses import dataclass
 from samovar.errors import RunError, RunStopped
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
+from samovar.runtime.attending import EpochAbandoned
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
 from samovar.runtime.marks import mark_count, mark_positions
+from samovar.runtime.modifying import apply_code
 from samovar.runtime.pacing import Pacer
 from samovar.runtime.sources import stretches_of
 
@@ -130,7 +134,10 @@ def _run_level(
         if first and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
         marks = _marks(context, low, units, pace.seconds(size))
-        fact = commit_epoch(context, EpochRange(low, high, units, first, last, marks), size, stopping)
+        covers = EpochRange(low, high, units, first, last, marks)
+        fact = commit_epoch(
+            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None
+        )
         pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
         committed(fact)
         first = False
@@ -144,7 +151,7 @@ def _marks(
     """Where Python operators keep their state on the way: nowhere, if a jump would not start there."""
     plan = context.plan
     shapes = [plan.shape(n) for n in plan.graph.ops if plan.placement.works(n, level)]
-    if "python" not in shapes or "limit" in shapes or context.checkpoints == "none":
+    if "python" not in shapes or "limit" in shapes or context.checkpoints == "none" or context.holds:
         return ()
     found: list[tuple[int, int, int]] = []
     for name in plan.placement.sources(level):
@@ -158,12 +165,17 @@ def _marks(
 
 
 def commit_epoch(
-    context: RunContext, covers: EpochRange, size: int, stopping: Callable[[], bool]
+    context: RunContext,
+    covers: EpochRange,
+    size: int,
+    stopping: Callable[[], bool],
+    *,
+    expected: float | None = None,
 ) -> EpochCommitted:
-    """Run one epoch and commit it."""
+    """Run one epoch and commit it. `expected`: seconds it will probably take."""
     context.range = covers
-    number = len(context.history.epochs)
-    epoch, outcome = _attempt(context, number, covers, stopping)
+    epoch, outcome = _attempt(context, covers, stopping, expected)
+    number = epoch.number
     fact = EpochCommitted(
         at=time.time(),
         epoch=number,
@@ -182,33 +194,63 @@ def commit_epoch(
     assert context.recording.log is not None
     context.recording.log.append(fact)
     context.history.add(fact)
+    if context.steering is not None:
+        context.steering.committed()
     return fact
 
 
 def _attempt(
-    context: RunContext, number: int, covers: EpochRange, stopping: Callable[[], bool]
+    context: RunContext,
+    covers: EpochRange,
+    stopping: Callable[[], bool],
+    expected: float | None,
 ) -> tuple[Epoch, Outcome]:
-    """Run an epoch; again, as a fresh attempt, when Spark lost something on the way."""
+    """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
+    steering = context.steering
     lost = ""
-    for tried in range(1, ATTEMPTS + 1):
-        epoch = Epoch(context, number, covers, attempt=new_attempt())
+    tried = 0
+    while tried < ATTEMPTS:
+        attempt = new_attempt()
+        if steering is not None:
+            if not steering.begin(len(context.history.epochs), attempt, expected):
+                raise RunStopped(
+                    "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
+                )
+            code = steering.take_code()
+            if code is not None:
+                apply_code(context, code)
+        number = len(context.history.epochs)
+        epoch = Epoch(context, number, covers, attempt=attempt)
         try:
-            outcome = epoch.run()
+            outcome = epoch.run(steering.control if steering is not None else None)
             if not epoch.recomputed():
-                return epoch, outcome
-            lost = "an executor was lost and its part computed again, so that counters may be off"
+                if steering is None or steering.may_commit():
+                    return epoch, outcome
+                lost = "cancelled"
+            else:
+                lost = "an executor was lost and its part computed again, so that counters may be off"
         except Exception as error:
-            found = what_was_lost(error)
+            cancelled = steering is not None and steering.failed() and not stopping()
+            found = _lost(error) if not cancelled else "cancelled"
             if found is None or stopping():
                 raise
             lost = found
-        log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
+        if steering is None or not steering.failed():
+            tried += 1
+            log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
         shutil.rmtree(epoch.folder, ignore_errors=True)
+    number = len(context.history.epochs)
     raise RunError(
         f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",
         hint="Often memory is short: look at the executors' logs, use smaller epochs (epoch_bytes=) or more memory "
         "(spark.executor.memory), then resume the run. Every committed epoch is kept.",
     )
+
+
+def _lost(error: Exception) -> str | None:
+    if isinstance(error, EpochAbandoned):
+        return "a worker gave its task up"
+    return what_was_lost(error)
 
 
 def _mixed(context: RunContext, streams: list[LevelStream]) -> bool:

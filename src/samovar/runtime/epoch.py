@@ -32,9 +32,11 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, StateFile
 from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import History, Recording, slug_unique
+from samovar.runtime.attending import Control, EpochAbandoned, was_given_up
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
 from samovar.runtime.user_errors import Failure
 from samovar.runtime.worker import Stage, Task, Version, batches_function, chain_function
@@ -75,6 +77,10 @@ class RunContext:
     """The operator whose rows are being written."""
     recorded: list[EpochCommitted] = field(default_factory=list)
     """In a replay: all epochs of the run, also those after the one that is computed again."""
+    steering: Steering | None = None
+    """Who pauses the run, looks into its workers and decides; None: nobody."""
+    code_versions: dict[str, int] = field(default_factory=dict)
+    """Versions of operators' code that was modified on the way, as workers and the desk count them."""
 
     @property
     def tau(self) -> float:
@@ -86,6 +92,11 @@ class RunContext:
         """When the state is kept inside an epoch."""
         chosen: Policy = self._options.get("checkpoints", "tau")
         return chosen
+
+    @property
+    def holds(self) -> bool:
+        """Whether a tuple that raises waits for a decision."""
+        return self._options.get("on_error") == "hold"
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -135,6 +146,7 @@ class Epoch:
         self.last = covers.last
         self.marks = covers.marks
         self.attempt = attempt
+        self.control: Control | None = None
         self.folder = context.recording.attempt_folder(number, attempt)
         self.frames = Frames(self.plan, self, covers.low, covers.high)
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
@@ -257,6 +269,9 @@ class Epoch:
             marks=() if arrival or self.plan.shape(chain[0]) != "python" else self.marks,
             mark_share=math.inf if context.checkpoints == "every" else SHARE,
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
+            control=self.control,
+            hold=context.holds and self.control is not None,
+            code_versions={n: v for n, v in context.code_versions.items() if n in chain},
         )
 
     def _zone(self) -> str:
@@ -354,8 +369,12 @@ class Epoch:
                 stored.add(name)
         return frozenset(stored)
 
-    def run(self) -> Outcome:
-        """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count."""
+    def run(self, control: Control | None = None) -> Outcome:
+        """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count.
+
+        `control`: whom the workers announce themselves to.
+        """
+        self.control = control
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -495,6 +514,8 @@ class Epoch:
                 during=failure.during,
                 hint=failure.hint or self._what_now(failure.operator),
             )
+        if was_given_up(folder):
+            raise EpochAbandoned(f"A task of epoch {self.number} was given up.")
 
     def _what_now(self, operator: str) -> str:
         if not self.number:

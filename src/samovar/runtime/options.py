@@ -24,8 +24,11 @@ def check_options(
     run_id: Any = None,
 ) -> None:
     """Raise WorkflowError for an option of the wrong kind, StorageProblem for a folder that cannot be written."""
-    if on_error not in ("fail",):
-        raise WorkflowError(f"Expected on_error='fail', got {on_error!r}.")
+    if on_error not in ("fail", "hold"):
+        raise WorkflowError(
+            f"Expected on_error to be 'fail' or 'hold', got {on_error!r}.",
+            hint="`fail` ends the run at a tuple that raises; `hold` stops it there until somebody decides.",
+        )
     if checkpoints not in get_args(Policy):
         raise WorkflowError(
             f"Expected checkpoints to be one of {', '.join(get_args(Policy))}, got {checkpoints!r}.",

@@ -7,10 +7,23 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = ["OperatorProgress", "Progress", "Status"]
+__all__ = ["GOING", "OperatorProgress", "Progress", "Status"]
 
-Status = Literal["starting", "running", "completed", "failed", "stopped", "interrupted"]
-"""`interrupted`: a recording without an end that no process is writing."""
+Status = Literal[
+    "starting",
+    "running",
+    "pausing",
+    "paused",
+    "holding",
+    "completed",
+    "failed",
+    "stopped",
+    "interrupted",
+]
+"""`holding`: a tuple that raised waits for a decision; `interrupted`: a recording without an end that no process is
+writing."""
+GOING = ("starting", "running", "pausing", "paused", "holding")
+"""States of a run that has not ended."""
 
 
 @dataclass(frozen=True)

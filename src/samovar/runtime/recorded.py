@@ -14,6 +14,7 @@ from samovar.graph.workflow import Workflow
 from samovar.record.log import RunResumed
 from samovar.record.store import History, Recording
 from samovar.runtime.epoch import RunContext
+from samovar.runtime.modifying import code_at
 from samovar.runtime.plans import plans_of
 from samovar.runtime.progress import Progress
 from samovar.runtime.reading import past_progress, read_result, status_of
@@ -101,8 +102,11 @@ class Past:
             if history.ended is None or history.ended.status != "completed":
                 recording.log.append(fact)
                 history.add(fact)
+            code = (
+                code_at(recording, history, found.code, len(history.epochs)) if flow is None else found.code
+            )
             context = RunContext(
-                session, found.plan, found.sources, recording, history, found.code, recording.run_id
+                session, found.plan, found.sources, recording, history, code, recording.run_id
             )
         except BaseException:
             recording.close()

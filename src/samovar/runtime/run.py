@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
+from samovar.control.events import StopRequested
 from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
@@ -35,6 +36,7 @@ from samovar.record.log import (
 )
 from samovar.record.store import Recording
 from samovar.runtime import code
+from samovar.runtime.commands import Commands
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure, explain_start
@@ -48,6 +50,7 @@ from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import read_result, recorded_progress
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
+from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
 from samovar.runtime.written import is_code, write_down
 
@@ -77,7 +80,8 @@ def start(
     the size of an epoch; otherwise it follows the measured cost, and is short while somebody watches (`watch`; None: a
     terminal is attached). Inside an epoch the state of Python operators is kept so often that a jump takes about `tau`
     seconds (`checkpoints`: "tau"; "every": every thousand tuples; "none"). `workers` is the number of key partitions of
-    operators with `by=`.
+    operators with `by=`. `on_error`: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it
+    there until somebody decides (`run.held`).
     Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
     """
     check_options(
@@ -97,7 +101,12 @@ def start(
     root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
     new = not root.exists()
     recording = Recording.create(root.absolute() / run)
-    options = {"tau": tau, "checkpoints": checkpoints, "epoch_bytes": epoch_bytes}
+    options = {
+        "tau": tau,
+        "checkpoints": checkpoints,
+        "epoch_bytes": epoch_bytes,
+        "on_error": on_error,
+    }
     made = Run(recording, scratch=root if scratch else None)
     try:
         session = spark if spark is not None else spark_session(master=master, conf=conf)
@@ -140,7 +149,7 @@ def start(
     return made
 
 
-class Run:
+class Run(Commands):
     """A run that goes on, or has ended. All methods can be called from any thread."""
 
     def __init__(self, recording: Recording, *, scratch: Path | None = None) -> None:
@@ -151,6 +160,7 @@ class Run:
         self._ended = threading.Event()
         self._stop = threading.Event()
         self._context: RunContext | None = None
+        self._steering: Steering | None = None
         self._started = time.time()
         self._seconds: float | None = None
         self._last: EpochCommitted | None = None
@@ -170,11 +180,6 @@ class Run:
     def id(self) -> str:
         """The run's name; also the name of its folder."""
         return self._recording.run_id
-
-    @property
-    def status(self) -> Status:
-        """starting, running, completed, failed or stopped."""
-        return self._status
 
     @property
     def error(self) -> BaseException | None:
@@ -215,6 +220,8 @@ class Run:
     def stop(self) -> None:
         """Stop the run and wait until it has stopped. Committed epochs are kept; the run can be resumed."""
         self._stop.set()
+        if self._steering is not None:
+            self._steering.desk.ask(lambda name: StopRequested(command=name))
         if self._context is not None:
             cancel_tagged(self._context.spark, self._context.tag)
         self._ended.wait()
@@ -226,7 +233,10 @@ class Run:
         return read_result(self._recording, self._context.history, self._context.plan.graph, sink)
 
     def rejected(self, source: str) -> pa.Table:
-        """Rows of a source that did not parse, of the epochs committed so far: file, line, text."""
+        """Rows of a source that did not parse, of the epochs committed so far: file, line, text.
+
+        For a Python operator: the tuples that were skipped, as epoch, error and row.
+        """
         return read_rejected(self._recording, source)
 
     # --- interactions -----------------------------------------------------------------------------------------------
@@ -297,6 +307,9 @@ class Run:
     ) -> None:
         """Run in a thread. `before` comes first, and is told how to see whether the run is to stop."""
         self._context = context
+        self._steering = context.steering = Steering(
+            context.tag, context.spark, stop=self._stop.set, note=self._record
+        )
         self._status = "running"
 
         def watching() -> bool:
@@ -313,6 +326,8 @@ class Run:
                     stopping=self._stop.is_set,
                     committed=self._committed,
                 )
+                if context.steering is not None and not context.steering.wait_open():
+                    raise RunStopped("The run was stopped.")
                 self._finish_interactions(context)
                 if publishes:
                     publish(context)
@@ -326,7 +341,11 @@ class Run:
                 except Exception:  # a session that died, say: the run has ended all the same
                     log.debug("run %s: clearing up failed", self.id, exc_info=True)
                 finally:
-                    self._ended.set()
+                    try:
+                        if context.steering is not None:
+                            context.steering.close("" if self._error is None else str(self._error)[:400])
+                    finally:
+                        self._ended.set()
 
         self._thread = threading.Thread(target=work, name=f"samovar-{self.id}", daemon=True)
         self._thread.start()

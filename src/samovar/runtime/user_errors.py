@@ -18,6 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from samovar.control.messages import Frame
+
 __all__ = [
     "RAISED",
     "Failure",
@@ -25,8 +27,10 @@ __all__ = [
     "batch_misfit",
     "column",
     "fits",
+    "frames_of",
     "misfit",
     "raised",
+    "shown",
     "spark_name",
     "unsaved",
     "wrong_row",
@@ -105,6 +109,19 @@ def _traceback(error: BaseException, row: Any) -> str:
     return "\n".join(lines)
 
 
+def frames_of(error: BaseException) -> list[Frame]:
+    """The frames of user code that an exception went through, with the values of their names as text."""
+    made = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if not _foreign(code.co_filename):
+            text = linecache.getline(code.co_filename, line).strip()
+            names = {n: v for n, v in frame.f_locals.items() if n != "self" and not n.startswith("__")}
+            plain = {n: shown(v) for n, v in names.items() if not isinstance(v, types.ModuleType | type)}
+            made.append(Frame(code.co_filename, line, code.co_name, text, plain))
+    return made[-_FRAMES:]
+
+
 def _foreign(file: str) -> bool:
     if file.startswith("<operator"):
         return False
@@ -181,7 +198,7 @@ def fits(value: Any, field: pa.Field) -> bool:
 
 def misfit(operator: str, row: dict[str, Any] | None, value: Any, field: pa.Field) -> Failure:
     """A value of an output row that does not fit its column."""
-    got = "None" if value is None else f"{type(value).__name__} {_shown(value)}"
+    got = "None" if value is None else f"{type(value).__name__} {shown(value)}"
     wanted = spark_name(field.type) + ("" if field.nullable else " not null")
     inside = _inside(value, field)
     hint = ""
@@ -203,7 +220,7 @@ def wrong_row(operator: str, row: dict[str, Any] | None, names: Sequence[str], g
         hint = "Yield mappings such as {" + ", ".join(f"'{n}': ..." for n in names[:3]) + "}."
         if isinstance(row, Mapping) and isinstance(got, str) and got in row:
             hint = "process() returned a row instead of yielding it: write `yield row`, or return a list of rows."
-        text = f"expected a row with {wanted}, got {type(got).__name__} {_shown(got)}"
+        text = f"expected a row with {wanted}, got {type(got).__name__} {shown(got)}"
         return Failure(operator, row, text, "", mismatch=True, hint=hint)
     lacking = [n for n in names if n not in got]
     text = f"expected {wanted}, got a row with {', '.join(map(str, got)) or 'nothing'} (missing: {', '.join(lacking)})"
@@ -215,9 +232,7 @@ def batch_misfit(operator: str, made: Any, schema: pa.Schema, *, by_name: bool) 
     """What is wrong with a batch that a function or operator gave; None when it can be used."""
     where = "its output"
     if not isinstance(made, pa.RecordBatch):
-        text = (
-            f"expected Arrow record batches (pyarrow.RecordBatch), got {type(made).__name__} {_shown(made)}"
-        )
+        text = f"expected Arrow record batches (pyarrow.RecordBatch), got {type(made).__name__} {shown(made)}"
         return Failure(operator, None, text, "", mismatch=True, during=where)
     names = made.schema.names
     lacking = [n for n in schema.names if n not in names] if by_name else []
@@ -255,15 +270,16 @@ def _inside(value: Any, field: pa.Field) -> str:
         for i in range(kind.num_fields):
             inner = kind.field(i)
             if not fits(value.get(inner.name), inner):
-                return f": '{field.name}.{inner.name}' is {_shown(value.get(inner.name))}, not {spark_name(inner.type)}"
+                return f": '{field.name}.{inner.name}' is {shown(value.get(inner.name))}, not {spark_name(inner.type)}"
     elif pa.types.is_list(kind) and isinstance(value, list | tuple):
         for i, item in enumerate(value):
             if not fits(item, kind.value_field):
-                return f": item {i} is {_shown(item)}, not {spark_name(kind.value_type)}"
+                return f": item {i} is {shown(item)}, not {spark_name(kind.value_type)}"
     return ""
 
 
-def _shown(value: Any, limit: int = 160) -> str:
+def shown(value: Any, limit: int = 160) -> str:
+    """A value as text, cut short."""
     try:
         text = repr(value)
     except Exception as error:

@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import field as attribute
-from functools import lru_cache
-from operator import itemgetter
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from samovar.control.agent import TaskAbandoned
+from samovar.control.client import Client
 from samovar.errors import ReplayDiffers, WorkflowError
 from samovar.graph.code import recall_source
 from samovar.graph.logged import Results, swap
@@ -43,9 +44,11 @@ from samovar.record.state_files import (
     write_state,
 )
 from samovar.runtime.arrival import in_arrival_order, partition_number
+from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
+from samovar.runtime.decisions import Decided, Decisions
 from samovar.runtime.marks import SHARE, Marker
 from samovar.runtime.prints import Prints
-from samovar.runtime.rows import View, is_simple, stretches
+from samovar.runtime.rows import View, is_simple, picker, stretches
 from samovar.runtime.user_errors import (
     RAISED,
     Failure,
@@ -68,6 +71,7 @@ __all__ = [
     "Version",
     "batches_function",
     "chain_function",
+    "loaded_as",
 ]
 
 END = 1 << 62
@@ -128,6 +132,14 @@ class Task:
     """Of the time, what that may take; marks that would cost more are left out."""
     arrow: bool = False
     """Whether a function of the user's gives Arrow batches, which are checked."""
+    control: tuple[tuple[str, int], str, bytes] | None = attribute(default=None, repr=False)
+    """Who steers the run: an address, the run's name there and its secret."""
+    hold: bool = False
+    """Whether a tuple that raises waits for a decision."""
+    decided: tuple[Decided, ...] = ()
+    """In a replay: tuples that were left out or replaced."""
+    code_versions: Mapping[str, int] = attribute(default_factory=dict)
+    """Versions of operators' code, where it is not what the run began with."""
 
     @property
     def order_log(self) -> str:
@@ -161,15 +173,37 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _settle_garbage()
-        chain = Chain(task)
-        try:
-            yield from chain.run(in_arrival_order(task.order_log, batches) if task.arrival else batches)
-        except UserError as error:
-            _report(task, error.failure)
-            for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
-                pass
+        chain = _holding(task) if task.hold else Chain(task)
+        rows = in_arrival_order(task.order_log, batches) if task.arrival else batches
+        yield from _attended(task, chain, batches, rows, chain.run)
 
     return run
+
+
+def _holding(task: Task) -> Chain:
+    from samovar.runtime.holding import HoldingChain
+
+    return HoldingChain(task)
+
+
+def _attended(
+    task: Task, chain: Chain | None, batches: Iterator[Any], rows: Iterator[Any], work: Callable[..., Any]
+) -> Iterator[Any]:
+    """What the work makes of the rows; failures are reported, and orders obeyed if somebody steers the run."""
+    attendance = attend(task, chain)
+    try:
+        yield from work(rows) if attendance is None else attendance.run(rows, work)
+    except UserError as error:
+        _report(task, error.failure)
+        for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
+            pass
+    except TaskAbandoned:
+        give_up(task)
+        for _ in batches:
+            pass
+    finally:
+        if attendance is not None:
+            attendance.end()
 
 
 @lru_cache(maxsize=1)
@@ -188,6 +222,9 @@ def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from _attended(task, None, batches, batches, work)
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
         stage = task.stages[0]
         function = pickle.loads(stage.code)
         recall_source(function)
@@ -196,11 +233,10 @@ def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
                 if task.arrow and (failure := batch_misfit(stage.name, made, stage.schema, by_name=False)):
                     raise UserError(failure)
                 yield made
+        except (UserError, TaskAbandoned):
+            raise
         except RAISED as error:
-            known = error.failure if isinstance(error, UserError) else None
-            _report(task, known or raised(stage.name, None, error, during="its batches of rows"))
-            for _ in batches:
-                pass
+            raise UserError(raised(stage.name, None, error, during="its batches of rows")) from None
 
     return run
 
@@ -221,6 +257,11 @@ def _report(task: Task, failure: Failure) -> None:
 class Chain:
     """A chain of operators at work on one task's rows."""
 
+    client: Client | Quiet = QUIET
+    attendance: Attendance | None = None
+    feeding: Feeding | None = None
+    """The rows at hand, for whoever asks how far the loop has come."""
+
     def __init__(self, task: Task) -> None:
         self.task = task
         self.loaded: list[_Loaded] = []
@@ -228,7 +269,7 @@ class Chain:
         self.given: list[int] = []
         self.bucket: int | None = None
         self.started = 0.0
-        self.pickers = [itemgetter(*s.schema.names) if len(s.schema.names) > 1 else None for s in task.stages]
+        self.pickers = [picker(s.schema) for s in task.stages]
         self.rows: list[tuple[Any, ...]] = []
         self.printed = 0
         """Of how many of these rows fingerprints are taken."""
@@ -237,6 +278,9 @@ class Chain:
         """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
         self.marker = Marker(task.marks, task.mark_share)
+        self.decided = Decisions(task.decided, by_number=task.stateful)
+        self.rows_at: Callable[[list[Any]], list[dict[str, Any]]] = list
+        """The rows that some items of `feeding` stand for."""
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
         """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
 
@@ -264,28 +308,40 @@ class Chain:
     def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         if is_batch_form(type(self.loaded[0].instance)):
             yield from self._feed_batches(view, start, stop)
-        elif len(self.task.stages) == 1 and not self.task.positions and view.ports is None:
+        elif self._is_plain(view):
             yield from self._feed_plainly(view.rows(start, stop))
         else:
             yield from self._feed_rows(view, start, stop)
+
+    def _is_plain(self, view: View) -> bool:
+        one = len(self.task.stages) == 1 and not self.task.positions and view.ports is None
+        return one and not self.decided
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
         process = self.loaded[0].instance.process
         outside = swap(self.loaded[0].results)
         pick = self.pickers[0]
-        done = given = 0
+        client = self.client
+        before, done, given = self.taken[0][0], 0, 0
+        feeding = self.feeding = Feeding(rows, before)
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
         try:
-            for row in rows:
+            for row in feeding.waiting:
+                if client.news:
+                    self._attend(0, 0, before + done)
+                    process = self.loaded[0].instance.process
                 done += 1
                 out = process(row)
                 if out is None:
                     continue
                 for made in out:
                     if made is None:
+                        if client.news:
+                            self._attend(0, 0, before + done - 1)
+                            process = self.loaded[0].instance.process
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
@@ -294,6 +350,9 @@ class Chain:
                     swap(outside)
                     yield self._flush()
                     swap(self.loaded[0].results)
+                    process = self.loaded[0].instance.process
+        except TaskAbandoned:
+            raise
         except UserError as error:
             if error.failure.row is None and error.failure.mismatch:
                 raise UserError(replace(error.failure, row=row)) from None
@@ -311,23 +370,39 @@ class Chain:
             raise UserError(raised(self.task.stages[0].name, row, error)) from None
         finally:
             swap(outside)
-        self.taken[0][0] += done
+            self.feeding = None
+        self.taken[0][0] = before + done
         self.given[0] += given
 
     def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         rows = view.rows(start, stop) if view.ports is None else []
-        for i in range(start, stop):
+        self.feeding = Feeding(range(start, stop), sum(self.taken[0]))
+        self.rows_at = partial(_rows_at, view, rows, start)
+        for i in self.feeding.waiting:
             port = view.ports[i] if view.ports is not None else 0
             row = rows[i - start] if view.ports is None else view.structs(port)[i]
             self._feed(0, row, port, view.position(i))
             if len(self.rows) >= FLUSH:
                 yield self._flush()
+        self.feeding = None
+
+    def _attend(self, stage: int, port: int, number: int) -> None:
+        """Obey what has come, at a tuple of an operator. Afterwards operators may have other code."""
+        if self.attendance is not None:
+            self.attendance.check(stage, port, number)
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
-        self.path[stage] = row
+        if self.client.news:
+            self._attend(stage, port, self.taken[stage][port])
         self.taken[stage][port] += 1
+        if self.decided:
+            found = self._decision(stage, port, row)
+            if found is not None and found.edited is None:
+                return
+            row = row if found is None else dict(found.edited or {})
+        self.path[stage] = row
         out: Any = None
         outside = swap(self.loaded[stage].results)
         try:
@@ -337,10 +412,12 @@ class Chain:
                 child = 0
                 for made in out:
                     if made is None:
+                        if self.client.news:
+                            self._attend(stage, port, self.taken[stage][port] - 1)
                         continue
                     self._emit(stage, made, (*at, child) if at else at)
                     child += 1
-        except (UserError, ReplayDiffers):
+        except (UserError, ReplayDiffers, TaskAbandoned):
             raise
         except RAISED as error:
             self._blame(self.path[: stage + 1])
@@ -348,6 +425,11 @@ class Chain:
             raise UserError(raised(self.task.stages[stage].name, row, error)) from None
         finally:
             swap(outside)
+
+    def _decision(self, stage: int, port: int, row: dict[str, Any]) -> Decided | None:
+        """What was decided in the run about the tuple that has just been taken."""
+        number = self.taken[stage][port] - 1
+        return self.decided.of(self.task.stages[stage].name, self.bucket or 0, port, number, row)
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
         self.given[stage] += 1
@@ -437,7 +519,7 @@ class Chain:
                         self._emit(stage, made, self._end_position(stage, port, child))
                     if len(self.rows) >= FLUSH:
                         yield self._flush()
-            except (UserError, ReplayDiffers):
+            except (UserError, ReplayDiffers, TaskAbandoned):
                 raise
             except RAISED as error:
                 raise UserError(raised(spec.name, None, error)) from None
@@ -465,6 +547,8 @@ class Chain:
             try:
                 for made in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
                     if made is None:
+                        if self.client.news:
+                            self._attend(0, port, self.taken[0][port] - 1)
                         continue
                     if failure := batch_misfit(spec.name, made, spec.schema, by_name=True):
                         raise UserError(failure)
@@ -472,7 +556,7 @@ class Chain:
                     self.loaded[0].prints.add_batch(made.select(spec.schema.names))
                     yield _fit(made, spec, view.position(first), child, self.task.positions)
                     child += made.num_rows
-            except ReplayDiffers:
+            except (ReplayDiffers, TaskAbandoned):
                 raise
             except RAISED as error:
                 first_row = (data.slice(0, 1).to_pylist() or [{}])[0]
@@ -568,6 +652,13 @@ class Chain:
                 write_state(Path(stage.folder) / mark_name(self.bucket or 0, number), self._header(i), kept)
 
 
+def loaded_as(
+    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Prints
+) -> _Loaded:
+    """An operator ready to work, from its parts."""
+    return _Loaded("", instance, capture, 0, 0, code, results, prints=prints)
+
+
 def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
     version = stage.versions.get(bucket, Version())
     key = (task.run, stage.name, bucket)
@@ -644,6 +735,12 @@ def _forget_old_runs(keep: int = 3) -> None:
     runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
     for key in [k for k in _cache if k[0] in runs[keep:]]:
         del _cache[key]
+
+
+def _rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[int]) -> list[dict[str, Any]]:
+    if view.ports is None:
+        return [rows[i - start] for i in waiting]
+    return [view.structs(view.ports[i])[i] for i in waiting]
 
 
 def _batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:

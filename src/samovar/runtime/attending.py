@@ -1,0 +1,234 @@
+"""A task's dealings with whoever steers its run: it announces itself, stops when told to, and answers questions.
+
+The tuple loop of a chain looks at `client.news` between tuples and at mini-steps; while a task waits for Spark (for a
+batch, or for somebody to take one), its orders are obeyed in its place. A task that is given up drains its input, saves
+no state and leaves a sign, so that the attempt it belongs to never counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from samovar.control import messages as m
+from samovar.control.agent import Agent
+from samovar.control.client import client_for
+from samovar.record.state_files import dumps
+from samovar.runtime.arrival import partition_number
+from samovar.runtime.plain_states import attributes
+
+if TYPE_CHECKING:
+    from samovar.runtime.worker import Chain, Task
+
+__all__ = [
+    "QUIET",
+    "Attendance",
+    "Control",
+    "EpochAbandoned",
+    "Feeding",
+    "Quiet",
+    "attend",
+    "give_up",
+    "was_given_up",
+]
+
+Control = tuple[tuple[str, int], str, bytes]
+_SIGN = "abandoned"
+_unreachable: set[tuple[str, int]] = set()
+"""Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
+
+
+class EpochAbandoned(Exception):
+    """A task of the epoch was given up: the attempt does not count."""
+
+
+class Quiet:
+    """Stands where a client would, in tasks that nobody steers."""
+
+    news = False
+
+
+QUIET = Quiet()
+
+
+class Feeding:
+    """Rows on their way through the tuple loop. How far it has come is read off the iterator: the loop pays nothing."""
+
+    def __init__(self, rows: Sequence[Any], before: int = 0) -> None:
+        self.rows = rows
+        self.before = before
+        self.waiting = iter(rows)
+
+    @property
+    def left(self) -> int:
+        """How many rows the loop has not begun."""
+        return int(self.waiting.__length_hint__())  # type: ignore[attr-defined]
+
+    @property
+    def taken(self) -> int:
+        """How many it has begun."""
+        return len(self.rows) - self.left
+
+
+def attend(task: Task, chain: Chain | None) -> Attendance | None:
+    """Have a task attended to; None when nobody steers its run."""
+    if task.control is None:
+        return None
+    made = Attendance(task, task.control, chain)
+    if chain is not None:
+        chain.client, chain.attendance = made.client, made
+    return made
+
+
+def give_up(task: Task) -> None:
+    """Leave the sign that a task was given up."""
+    folder = Path(task.errors)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _SIGN).touch()
+
+
+def was_given_up(folder: Path) -> bool:
+    """Whether a task left that sign in the folder of failures."""
+    return (folder / _SIGN).exists()
+
+
+class Attendance:
+    """One task under control. `check` is for the tuple loop."""
+
+    def __init__(self, task: Task, control: Control, chain: Chain | None) -> None:
+        self.task = task
+        self.chain = chain
+        self.client = client_for(*control)
+        self.agent = Agent(self.client, self)
+        self._address = control[0]
+        self._names = [s.name for s in task.stages]
+        self._step: tuple[int, int, int] | None = None
+        self._began = time.perf_counter()
+        self._idle = 0.0
+        self.heard = False
+        """Whether somebody has answered."""
+
+    def run(self, batches: Iterator[Any], work: Any) -> Iterator[Any]:
+        """What `work` makes of the batches, under control."""
+        self._begin()
+        for made in work(self._taken_in(batches)):
+            self._leave()
+            yield made
+            self._enter()
+
+    def _begin(self) -> None:
+        partition = partition_number()
+        begun = m.TaskBegun(
+            task=f"{self.task.epoch}/{partition}/{token_hex(4)}",
+            run=self.task.run,
+            epoch=self.task.epoch,
+            attempt=self.task.token,
+            operators=tuple(self._names),
+            partition=partition,
+            versions=dict(self.task.code_versions),
+        )
+        key = (self._address[0], self._address[1])
+        self.heard = self.agent.begin(begun, patience=0.0 if key in _unreachable else 2.0)
+        if self.heard:
+            _unreachable.discard(key)
+        elif not self.client.connected:
+            _unreachable.add(key)
+
+    def _taken_in(self, batches: Iterator[Any]) -> Iterator[Any]:
+        rest = iter(batches)
+        while True:
+            self._leave()
+            batch = next(rest, None)
+            self._enter()
+            if batch is None:
+                return
+            yield batch
+
+    def _leave(self) -> None:
+        self._step = None
+        self._idle -= time.perf_counter()
+        self.agent.leave()
+
+    def _enter(self) -> None:
+        try:
+            self.agent.enter()
+        finally:
+            self._idle += time.perf_counter()
+
+    def check(self, stage: int, port: int, number: int) -> None:
+        """Obey what has come, at a tuple of an operator; returns when the loop may go on."""
+        self._step = (stage, port, number)
+        with self._idling():
+            self.agent.check()
+
+    def hold(self, held: m.Held, step: tuple[int, int, int]) -> m.Decision:
+        """Report a tuple that raised, and wait for a decision."""
+        self._step = step
+        with self._idling():
+            return self.agent.hold(held)
+
+    @contextmanager
+    def _idling(self) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._idle += time.perf_counter() - began
+
+    def end(self) -> None:
+        """The task is over, in whatever way."""
+        self.agent.end()
+
+    # --- what the agent asks ----------------------------------------------------------------------------------------
+
+    def place(self) -> m.Place | None:
+        """The tuple being processed, or the next one; None between batches."""
+        if self._step is None or self.chain is None:
+            return None
+        stage, port, number = self._step
+        return m.Place(self._names[stage], self.task.epoch, self.chain.bucket or 0, port, number)
+
+    def state(self, operator: str) -> tuple[int, bytes]:
+        """The bucket and the state of an operator, pickled."""
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            raise LookupError("no tuple has come yet")
+        instance = chain.loaded[self._names.index(operator)].instance
+        return chain.bucket, dumps(attributes(instance))
+
+    def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
+        """Tuples of the batch at hand that the first operator has not processed; those behind it have none waiting."""
+        chain = self.chain
+        feeding = chain.feeding if chain is not None else None
+        if chain is None or feeding is None or operator != self._names[0]:
+            return [], 0
+        first = feeding.taken - int(self._step is not None and feeding.taken > 0)
+        shown = [feeding.rows[i] for i in range(first, min(first + limit, len(feeding.rows)))]
+        rows = chain.rows_at(shown)
+        return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
+
+    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
+        """Other code comes with an epoch, never inside one."""
+        raise NotImplementedError("code changes between epochs")
+
+    def figures(self) -> dict[str, m.Figures]:
+        """Figures of each operator. On the client's thread: only reads."""
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            return {}
+        feeding = chain.feeding
+        busy = time.perf_counter() - self._began - max(self._idle, 0.0)
+        made = {}
+        for i, name in enumerate(self._names):
+            taken = sum(chain.taken[i])
+            queue = 0
+            if i == 0 and feeding is not None:
+                taken = max(taken, feeding.before + feeding.taken)
+                queue = feeding.left
+            entries = chain.loaded[i].capture.entries()
+            made[name] = m.Figures(taken, chain.given[i], busy, queue, entries)
+        return made

@@ -1,0 +1,97 @@
+"""Decisions about single tuples, as an epoch keeps them: which tuple was left out or replaced, and why.
+
+They lie in the folder of the attempt they were made in and count with it, so that whoever computes the epoch again
+treats the same tuples in the same way. A tuple is named by its number in its key partition; one of a stateless
+operator, whose partitions are nobody's, by its content.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from samovar.record.state_files import dumps
+from samovar.record.store import Recording, slug_unique
+
+__all__ = ["Decided", "Decisions", "read_decisions", "skipped_tuples", "write_decisions"]
+
+FOLDER = "decisions"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A tuple that was left out ("skip") or replaced ("edit")."""
+
+    operator: str
+    bucket: int
+    port: int
+    number: int
+    verdict: Literal["skip", "edit"]
+    row: dict[str, Any]
+    error: str
+    edited: dict[str, Any] | None = None
+
+
+class Decisions:
+    """The decisions of an epoch, as a chain asks for them."""
+
+    def __init__(self, made: Iterable[Decided], *, by_number: bool) -> None:
+        self._made = list(made)
+        self._by_number = by_number
+        self._places = {(d.operator, d.bucket, d.port, d.number): d for d in self._made}
+
+    def __bool__(self) -> bool:
+        return bool(self._made)
+
+    def of(self, operator: str, bucket: int, port: int, number: int, row: dict[str, Any]) -> Decided | None:
+        """What was decided about a tuple; None: nothing."""
+        if self._by_number:
+            return self._places.get((operator, bucket, port, number))
+        return next((d for d in self._made if d.operator == operator and d.row == row), None)
+
+
+def write_decisions(attempt: Path, name: str, made: Iterable[Decided]) -> None:
+    """Keep the decisions of one task in the attempt's folder; a task that runs twice keeps them once."""
+    folder = attempt / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / f".{name}.{os.getpid()}"
+    temporary.write_bytes(dumps(list(made)))
+    temporary.replace(folder / f"{name}.pkl")
+
+
+def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tuple[Decided, ...]:
+    """The decisions an epoch keeps, about some operators. Unpickles what our own workers wrote."""
+    made: list[Decided] = []
+    for file in sorted((attempt / FOLDER).glob("*.pkl")):
+        made += pickle.loads(file.read_bytes())
+    wanted = None if operators is None else set(operators)
+    return tuple(d for d in made if wanted is None or d.operator in wanted)
+
+
+def file_name(operator: str, bucket: int, partition: int) -> str:
+    """The name of the file a task keeps its decisions in."""
+    return f"{slug_unique(operator)}-{bucket:04d}-{partition:05d}"
+
+
+def skipped_tuples(recording: Recording, operator: str) -> pa.Table:
+    """Tuples of a Python operator that were left out, in committed epochs: epoch, error, row."""
+    found = [
+        (epoch.epoch, d)
+        for epoch in recording.history().epochs
+        for d in read_decisions(recording.epoch_folder(epoch), [operator])
+        if d.verdict == "skip"
+    ]
+    found.sort(key=lambda pair: (pair[0], pair[1].bucket, pair[1].number))
+    return pa.table(
+        {
+            "epoch": pa.array([n for n, _ in found], pa.int64()),
+            "error": pa.array([d.error for _, d in found], pa.string()),
+            "row": pa.array([d.row for _, d in found]) if found else pa.array([], pa.struct([])),
+        }
+    )

@@ -1,0 +1,318 @@
+"""Hold and fix, inside a worker: a tuple that raises stops its run in place until somebody decides about it.
+
+Before a tuple is processed again or left out, everything it did is undone: rows it gave, states it changed, in its own
+operator and in those behind it in the chain. Nothing is kept for that tuple by tuple. The states before it are made
+again from the last base (the epoch's start, or a state taken on the way, about every second) by processing the tuples
+since once more, unseen, up to the one that raised. What `log_result` gave is given back, not asked for again.
+
+An operator that gives something else each time it is computed cannot be undone: its epoch is done again as a whole.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from samovar.control import messages as m
+from samovar.control.agent import TaskAbandoned
+from samovar.graph.logged import Results
+from samovar.graph.operator import Operator
+from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
+from samovar.runtime.arrival import partition_number
+from samovar.runtime.attending import Feeding
+from samovar.runtime.decisions import Decided, file_name, write_decisions
+from samovar.runtime.plain_states import attributes
+from samovar.runtime.prints import Prints
+from samovar.runtime.rows import View
+from samovar.runtime.user_errors import UserError, frames_of, shown
+from samovar.runtime.worker import FLUSH, Chain, Task, Version, loaded_as
+
+__all__ = ["HoldingChain"]
+
+EVERY = 0.5
+"""Seconds between bases at least: so much work is done again at most, if states are small."""
+SHARE = 0.02
+"""Of the time, what taking bases may cost."""
+
+
+class _Reached(TaskAbandoned):
+    """The tuple that raised is next. Passes through the tuple loop as what ends a task does."""
+
+
+@dataclass
+class _Base:
+    """A place to start from again: states as changes since the epoch's start, counters, and the tuples since."""
+
+    deltas: list[list[bytes]]
+    taken: list[list[int]]
+    given: list[int]
+    used: list[int]
+    prints: list[Prints]
+    fed: list[tuple[View, int, int]] = field(default_factory=list)
+
+
+class HoldingChain(Chain):
+    """A chain that waits for a decision when a tuple raises."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.base = _Base([], [], [], [], [])
+        self.fixed: dict[tuple[int, int, int], Decided] = {}
+        """Decisions in force in this bucket: by stage, port and number of the tuple."""
+        self._due = math.inf
+        self._ruled: set[m.Place] = set()
+
+    # --- rows in ----------------------------------------------------------------------------------------------------
+
+    def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        raise AssertionError("a chain that holds feeds row by row")
+
+    def _is_plain(self, view: View) -> bool:
+        return False
+
+    def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        rows = view.rows(start, stop) if view.ports is None else []
+        self.feeding = Feeding(range(start, stop), sum(self.taken[0]))
+        self.rows_at = lambda waiting: [_row(view, rows, start, i) for i in waiting]
+        first = start
+        for i in self.feeding.waiting:
+            if time.perf_counter() > self._due:
+                self._rebase()
+                first = i
+            if self.base.fed and first < i:
+                self.base.fed[-1] = (view, first, i + 1)
+            else:
+                self.base.fed.append((view, i, i + 1))
+                first = i
+            port = view.ports[i] if view.ports is not None else 0
+            self._feed(0, _row(view, rows, start, i), port, view.position(i))
+            if len(self.rows) >= FLUSH:
+                yield self._flush()
+        self.feeding = None
+
+    def _enter(self, bucket: int) -> None:
+        if self.bucket == bucket:
+            return
+        super()._enter(bucket)
+        self.fixed = {}
+        self._set_base([[] for _ in self.loaded])
+
+    def _leave(self) -> None:
+        bucket = self.bucket
+        super()._leave()
+        if bucket is not None and self.fixed:
+            name = file_name(self.task.stages[0].name, bucket, self._partition)
+            write_decisions(Path(self.task.errors).parent, name, self.fixed.values())
+
+    @property
+    def _partition(self) -> int:
+        """Where the tuples of a stateless operator are counted; a bucket is the same whichever partition it is in."""
+        return 0 if self.task.stateful else partition_number()
+
+    # --- bases ------------------------------------------------------------------------------------------------------
+
+    def _set_base(self, deltas: list[list[bytes]]) -> None:
+        self.base = _Base(
+            deltas,
+            [list(t) for t in self.taken],
+            list(self.given),
+            [len(one.results.made) for one in self.loaded],
+            [_copied(one.prints) for one in self.loaded],
+        )
+        self._due = time.perf_counter() + EVERY
+
+    def _rebase(self) -> None:
+        """Take the states as they are now as the base."""
+        began = time.perf_counter()
+        deltas = self.base.deltas
+        for own, one in zip(deltas, self.loaded, strict=True):
+            own.append(dumps(one.capture.changes()))
+            changes = pickle.loads(own[-1])  # a copy: later tuples may change what the state holds
+            one.changes = changes if one.changes is None else composed(one.changes, changes)
+        self._set_base(deltas)
+        self._due += (time.perf_counter() - began) / SHARE
+
+    # --- one tuple --------------------------------------------------------------------------------------------------
+
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        number = self.taken[stage][port]
+        kept = len(self.rows)
+        given = dict(row)  # operators may change the row they get
+        while True:
+            try:
+                super()._feed(stage, row, port, at)
+            except UserError as error:
+                if error.failure.operator != self.task.stages[stage].name or error.failure.row is None:
+                    raise
+                verdict, edited = self._decide(stage, port, number, given, error)
+                self._undo(stage, port, number, kept)
+                if verdict == "retry":
+                    row = dict(given)
+                    continue
+                decided = self._decided(stage, port, number, verdict, given, error, edited)
+                self.fixed[stage, port, number] = decided
+                if decided.edited is None:
+                    self.taken[stage][port] += 1
+                    return
+                given = decided.edited
+                row = dict(given)
+            else:
+                return
+
+    def _emit(self, stage: int, row: Any, at: tuple[int, ...]) -> None:
+        if stage + 1 == len(self.task.stages):  # types that do not fit would show only when rows are sent on
+            picked = self._pick(stage, row)
+            kinds = tuple(map(type, picked))
+            if kinds not in self.known[stage]:
+                self._learn(stage, kinds, picked)
+        super()._emit(stage, row, at)
+
+    def _decided(
+        self,
+        stage: int,
+        port: int,
+        number: int,
+        verdict: str,
+        row: dict[str, Any],
+        error: UserError,
+        edited: dict[str, Any] | None,
+    ) -> Decided:
+        before = self.fixed.get((stage, port, number))  # an edited tuple may raise again
+        return Decided(
+            self.task.stages[stage].name,
+            self.bucket or 0,
+            port,
+            number,
+            "edit" if verdict == "edit" and edited is not None else "skip",
+            row if before is None else before.row,
+            error.failure.error,
+            edited if verdict == "edit" else None,
+        )
+
+    def _decide(
+        self, stage: int, port: int, number: int, row: dict[str, Any], error: UserError
+    ) -> tuple[str, dict[str, Any] | None]:
+        """Report the tuple and wait for a decision, unless one stands already."""
+        attendance = self.attendance
+        if attendance is None or not attendance.heard:
+            raise error
+        name = self.task.stages[stage].name
+        place = m.Place(name, self.task.epoch, (self.bucket or 0) + (self._partition << 20), port, number)
+        cause = error.__context__
+        frames = frames_of(cause) if cause is not None and not error.failure.mismatch else []
+        last = f"{frames[-1].file}:{frames[-1].line}" if frames else error.failure.error[:80]
+        like = f"{type(cause).__name__ if frames else 'output'} at {last}"
+        agent = attendance.agent
+        if (name, like) in agent.rules:
+            return "skip", None
+        ruling = agent.rulings.get(place)
+        if ruling is not None and place not in self._ruled:
+            self._ruled.add(place)
+            return ruling.verdict, pickle.loads(ruling.row) if ruling.row else None
+        decision = attendance.hold(
+            m.Held(
+                hold=agent.new_hold(),
+                place=place,
+                error=error.failure.error,
+                like=like,
+                row=dumps(row),
+                shown=shown(row, 600),
+                frames=tuple(frames),
+                state=shown(attributes(self.loaded[stage].instance), 2000),
+            ),
+            (stage, port, number),
+        )
+        return decision.verdict, pickle.loads(decision.row) if decision.row else None
+
+    # --- undoing ----------------------------------------------------------------------------------------------------
+
+    def _undo(self, stage: int, port: int, number: int, kept: int) -> None:
+        """Bring this operator and those behind it to where they were before a tuple."""
+        again = _Again(self, (stage, port, number))
+        again.advance()
+        for i in range(stage, len(self.loaded)):
+            own, made = self.loaded[i], again.loaded[i]
+            own.instance, own.capture = made.instance, made.capture
+            del own.results.made[made.results.place :]
+            if i + 1 < len(self.loaded):
+                own.prints = made.prints
+            self.taken[i], self.given[i] = again.taken[i], again.given[i]
+        del self.rows[kept:], self.parents[kept:]
+        if self.task.positions:
+            del self.positions[kept:]
+
+
+class _Again(Chain):
+    """The chain once more from its base, up to a tuple."""
+
+    def __init__(self, chain: HoldingChain, target: tuple[int, int, int]) -> None:
+        super().__init__(chain.task)
+        base = chain.base
+        self.target = target
+        self.fixed = chain.fixed
+        self.fed = base.fed
+        self.bucket, self.started = chain.bucket, chain.started
+        self.taken = [list(t) for t in base.taken]
+        self.given = list(base.given)
+        for i, stage in enumerate(self.task.stages):
+            instance: Operator = pickle.loads(stage.code)
+            capture = StateCapture(stage.name, instance)
+            files = stage.versions.get(self.bucket or 0, Version()).files
+            changes = [*(read_state(Path(f))[1] for f in files), *(pickle.loads(d) for d in base.deltas[i])]
+            if changes:
+                known: dict[str, bytes] = {}
+                restore(instance, changes, known)
+                capture.settle(known)
+            results = Results(list(chain.loaded[i].results.made), base.used[i])
+            self.loaded.append(loaded_as(instance, capture, stage.code, results, _copied(base.prints[i])))
+
+    def advance(self) -> None:
+        """Process the tuples since the base up to the one that raised."""
+        try:
+            for seen, start, stop in self.fed:
+                view = View(
+                    seen.batch, self.task.positions > 0
+                )  # operators may have changed the rows they got
+                rows = view.rows(start, stop) if view.ports is None else []
+                for i in range(start, stop):
+                    port = view.ports[i] if view.ports is not None else 0
+                    self._feed(0, _row(view, rows, start, i), port, view.position(i))
+                self.rows, self.parents, self.positions = [], [], []
+        except _Reached:
+            return
+        except UserError as error:
+            self._differs(error.failure.error)
+        self._differs("the tuple did not come again")
+
+    def _differs(self, why: str) -> NoReturn:
+        raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")
+
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        place = (stage, port, self.taken[stage][port])
+        if place == self.target:
+            raise _Reached("the tuple is reached")
+        decided = self.fixed.get(place)
+        if decided is not None and decided.edited is None:
+            self.taken[stage][port] += 1
+            return
+        super()._feed(stage, row if decided is None else dict(decided.edited or {}), port, at)
+
+
+def _row(view: View, rows: list[dict[str, Any]], start: int, i: int) -> dict[str, Any]:
+    if view.ports is None:
+        return rows[i - start]
+    return view.structs(view.ports[i])[i]
+
+
+def _copied(prints: Prints) -> Prints:
+    made = copy.copy(prints)
+    made.made = list(prints.made)
+    return made

@@ -1,0 +1,197 @@
+"""A chain that holds, without Spark: whatever a tuple did before it raised is undone, in all operators behind it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.control.support import WAIT, Recorder
+
+import samovar as sv
+from samovar.control import events as e
+from samovar.control.client import forget_clients
+from samovar.control.desk import Desk
+from samovar.record.state_files import dumps, read_state, restore
+from samovar.runtime import holding, worker
+from samovar.runtime.code import by_value
+from samovar.runtime.decisions import read_decisions
+from samovar.runtime.plain_states import attributes
+from samovar.runtime.worker import Stage, Task, chain_function
+
+Row = dict[str, Any]
+Decide = Callable[[Any], tuple[str, Row | None]]
+FIRST = pa.schema([("x", pa.int64()), ("n", pa.int64())])
+SECOND = pa.schema([("x", pa.int64()), ("total", pa.int64())])
+
+
+class Fussy(sv.Operator):
+    """Changes every kind of state, gives rows and asks for results, then raises on some."""
+
+    output = "x bigint, n bigint"
+    seen = sv.MapState()
+    last = sv.ListState()
+
+    def __init__(self, *bad: int) -> None:
+        self.bad = bad
+        self.n = 0
+
+    def process(self, row: Row, port: int = 0) -> Iterator[Row | None]:
+        self.n += 1
+        self.last.append(row["x"])
+        self.seen.setdefault(row["x"] % 3, []).append(row["x"])
+        yield {"x": row["x"], "n": sv.log_result(lambda: 10 * self.n)}
+        given = row.pop("x")  # what an operator does to its row is its own affair
+        yield None
+        if given in self.bad:
+            raise ValueError(f"not {given}")
+        yield {"x": given, "n": self.n}
+
+
+class Total(sv.Operator):
+    """Behind Fussy; raises on a total of its own."""
+
+    output = "x bigint, total bigint"
+
+    def __init__(self, bad: int = -1) -> None:
+        self.total = 0
+        self.bad = bad
+
+    def process(self, row: Row, port: int = 0) -> Iterator[Row | None]:
+        self.total += row["n"]
+        yield {"x": row["x"], "total": self.total}
+        if row["x"] == self.bad:
+            raise ArithmeticError("total")
+
+
+@pytest.fixture(autouse=True)
+def fresh_worker() -> Iterator[None]:
+    worker._cache.clear()
+    yield
+    worker._cache.clear()
+    forget_clients()
+
+
+def held(tmp_path: Path, decide: Decide, *operators: sv.Operator, rows: int = 12) -> list[tuple[int, int]]:
+    """Run a chain over the numbers from 0 on; `decide` is asked about each tuple that is held."""
+    engine = Recorder()
+    desk = Desk("run", engine)
+    try:
+        names, schemas = ("F", "T"), (FIRST, SECOND)
+        stages = tuple(
+            Stage(names[i], by_value(op), schemas[i], str(tmp_path / "state" / names[i]), {})
+            for i, op in enumerate(operators)
+        )
+        control = (desk.coordinator.address, "run", desk.coordinator.secret)
+        task = Task("run", 0, "a", stages, 0, True, str(tmp_path / "errors"), control=control, hold=True)
+        assert desk.begin_epoch(0, "a")
+        batches = [pa.record_batch({"x": range(i, min(i + 5, rows))}) for i in range(0, rows, 5)]
+        with ThreadPoolExecutor(1) as pool:
+            done = threading.Event()
+            made = pool.submit(
+                lambda: [r for b in chain_function(task)(iter(batches)) for r in b.to_pylist()]
+            )
+            made.add_done_callback(lambda _: (done.set(), desk.stir()))
+            while desk.wait_for(lambda: done.is_set() or bool(desk.held), WAIT) and desk.held:
+                one = desk.held[0]
+                verdict, row = decide(one)
+                body = b"" if row is None else dumps(row)
+                desk.ask(
+                    lambda c, h=one.hold, v=verdict, b=body: e.DecisionMade(
+                        command=c, hold=h, verdict=v, row=b
+                    )
+                ).result(WAIT)
+                desk.wait_for(lambda h=one.hold: h not in {x.hold for x in desk.held}, WAIT)
+            return [tuple(r.values()) for r in made.result(WAIT)]
+    finally:
+        desk.close()
+
+
+def plain(xs: list[int]) -> list[tuple[int, int]]:
+    made, total = [], 0
+    for n, x in enumerate(xs, 1):
+        for given in (10 * n, n):
+            total += given
+            made.append((x, total))
+    return made
+
+
+def state(tmp_path: Path, name: str, operator: sv.Operator) -> dict[str, Any]:
+    restore(operator, [read_state(tmp_path / "state" / name / "0000.delta")[1]])
+    return attributes(operator)
+
+
+def results(tmp_path: Path) -> list[int]:
+    """What calls of log_result gave, as the epoch keeps it."""
+    found: list[int] = read_state(tmp_path / "state" / "F" / "0000.delta")[1]["results"]
+    return found
+
+
+def test_a_skipped_tuple_leaves_no_trace(tmp_path: Path) -> None:
+    rows = held(tmp_path, lambda _: ("skip", None), Fussy(7), Total())
+    rest = [x for x in range(12) if x != 7]
+    assert rows == plain(rest)
+    assert state(tmp_path, "F", Fussy(7))["last"] == rest
+    assert state(tmp_path, "T", Total())["total"] == rows[-1][1]
+    assert [(d.operator, d.number, d.row) for d in read_decisions(tmp_path)] == [("F", 7, {"x": 7})]
+    assert results(tmp_path) == [10 * n for n in range(1, 12)]
+
+
+def test_an_edited_tuple_takes_the_place_of_the_other(tmp_path: Path) -> None:
+    rows = held(tmp_path, lambda _: ("edit", {"x": 70}), Fussy(7), Total())
+    assert rows == plain([70 if x == 7 else x for x in range(12)])
+
+
+def test_a_second_failure_far_behind_is_undone_from_a_later_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "EVERY", 0.0)
+    monkeypatch.setattr(holding, "SHARE", 1e9)  # a base before every tuple
+    rows = held(tmp_path, lambda _: ("skip", None), Fussy(3, 4, 9), Total())
+    rest = [x for x in range(12) if x not in (3, 4, 9)]
+    assert rows == plain(rest)
+    seen = state(tmp_path, "F", Fussy(3, 4, 9))
+    assert seen["last"] == rest
+    assert seen["seen"] == {k: [x for x in rest if x % 3 == k] for k in range(3)}
+
+
+def test_several_are_undone_from_the_epochs_start(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def decide(one: Any) -> tuple[str, Row | None]:
+        asked.append(one.place.number)
+        return ("retry", None) if asked.count(one.place.number) < 3 else ("skip", None)
+
+    rows = held(tmp_path, decide, Fussy(3, 4, 9), Total())
+    assert rows == plain([x for x in range(12) if x not in (3, 4, 9)])
+    assert asked == [3, 3, 3, 4, 4, 4, 9, 9, 9]
+
+
+def test_a_tuple_of_an_operator_behind_is_undone_alone(tmp_path: Path) -> None:
+    """Total raises on both tuples that Fussy makes of 5; Fussy itself stays in the middle of 5 meanwhile."""
+    rows = held(tmp_path, lambda _: ("skip", None), Fussy(), Total(5))
+    made, total = [], 0
+    for n, x in enumerate(range(12), 1):
+        for given in (10 * n, n):
+            if x != 5:
+                total += given
+                made.append((x, total))
+    assert rows == made
+    assert results(tmp_path) == [10 * n for n in range(1, 13)]
+
+
+def test_all_like_it_are_asked_about_once(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def decide(one: Any) -> tuple[str, Row | None]:
+        asked.append(one.place.number)
+        return "skip-all", None
+
+    rows = held(tmp_path, decide, Fussy(3, 4, 9), Total())
+    assert rows == plain([x for x in range(12) if x not in (3, 4, 9)])
+    assert asked == [3]
+    assert [d.number for d in read_decisions(tmp_path)] == [3, 4, 9]
