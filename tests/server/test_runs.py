@@ -256,6 +256,7 @@ NONSENSE: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 def test_no_route_fails_on_nonsense(engine_server: Served, run: str) -> None:
     at = engine_server.json("POST", f"/api/recordings/{run}/jump", json={"operator": "C", "tuples": 2})[
         "moment"

@@ -40,7 +40,7 @@ test("a workflow is built, run, looked at, and travelled back in", () => watched
   assert.deepEqual(await names(page), ["S", "filter", "python", "values"]);
   assert.equal(await page.locator(".react-flow__edge").count(), 3);
 
-  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByRole("button", { name: "▶ Run" }).click();
   const status = page.getByLabel("Execution");
   await until("the run", () => status.innerText(), (text) => /^(Completed|Failed|Stopped)/.test(text), 120);
   assert.match(await status.innerText(), /^Completed/);
