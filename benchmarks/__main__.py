@@ -11,6 +11,8 @@ _BENCHMARKS = {
     "compare": "two tables of a million rows: samovar compare, exceptAll, assertDataFrameEqual, chispa, datacompy",
     "matcher": "events a second that the matcher of two streams compares, by dependence and by what is unmatched",
     "memory": "the driver's memory at two scales of the input",
+    "pauses": "a direct pause of a run on Spark, from the call to all stopped: Python operators, native epochs",
+    "monitor": "the Yahoo streaming benchmark as two live queries: throughput with and without a monitor",
     "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
     "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
 }

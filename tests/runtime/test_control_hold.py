@@ -99,6 +99,16 @@ def test_a_held_tuple_tells_everything_and_can_be_skipped(spark: Any, tmp_path: 
     assert past.jump("F", tuples=8).state("F")["n"] == 7
 
 
+def test_a_fork_from_behind_a_skipped_tuple_leaves_it_out_as_well(spark: Any, tmp_path: Path) -> None:
+    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    held(run)
+    run.skip()
+    run.wait(progress=False)
+    past = sv.open(str(run.recording), spark=spark)
+    fork = past.jump("F", tuples=10).fork({"T": Sums()})
+    assert rows_of(fork) == expected([x for x in range(12) if x != 7], 7)
+
+
 def test_an_edited_tuple_is_processed_once_from_the_state_before_it(spark: Any, tmp_path: Path) -> None:
     run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
     held(run)

@@ -35,6 +35,7 @@ from samovar.replay.segments import Segment
 from samovar.replay.trace import Position
 from samovar.replay.tracing import Tracer
 from samovar.runtime.code import by_value
+from samovar.runtime.decisions import Decided, read_decisions, write_decisions
 from samovar.runtime.engine import commit_epoch
 from samovar.runtime.epoch import EpochRange, RunContext
 from samovar.runtime.plans import plans_of
@@ -110,13 +111,22 @@ def start_fork(
 
     def before(stopping: Callable[[], bool]) -> None:
         if split is not None:
-            commit_epoch(old, _covers(tracer, cut, sources, split), 0, stopping)
+            old.decided = _decided(tracer, cut)
+            fact = commit_epoch(old, _covers(tracer, cut, sources, split), 0, stopping)
+            if old.decided:
+                write_decisions(fork.epoch_folder(fact), "before", old.decided)
             old.forget_shared()
         _transfer(code, new, changes)
 
     run = Run(fork)
     run._begin(new, started.options.get("epoch_bytes"), watch, before=before, publishes=False)
     return run
+
+
+def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
+    """What was decided about tuples of the epoch the fork begins in."""
+    epochs, number = tracer.history.epochs, cut.segment.epoch
+    return read_decisions(tracer.recording.epoch_folder(epochs[number])) if number < len(epochs) else ()
 
 
 # --- other logic ----------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from samovar.record.log import Counters, EpochCommitted, StateFile
 from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.attending import Control, EpochAbandoned, was_given_up
+from samovar.runtime.decisions import Decided
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
@@ -79,6 +80,8 @@ class RunContext:
     """In a replay: all epochs of the run, also those after the one that is computed again."""
     steering: Steering | None = None
     """Who pauses the run, looks into its workers and decides; None: nobody."""
+    decided: tuple[Decided, ...] = ()
+    """When part of a past epoch is done again: tuples that were left out or replaced in it."""
     code_versions: dict[str, int] = field(default_factory=dict)
     """Versions of operators' code that was modified on the way, as workers and the desk count them."""
 
@@ -271,6 +274,7 @@ class Epoch:
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
             control=self.control,
             hold=context.holds and self.control is not None,
+            decided=tuple(d for d in context.decided if d.operator in chain),
             code_versions={n: v for n, v in context.code_versions.items() if n in chain},
         )
 

@@ -1,0 +1,158 @@
+"""``scripts/bench pauses``: how long a direct pause takes on real Spark, from the call to all workers stopped.
+
+Pauses come at random instants. *python*: a stateful Python operator like W5's slow one, which works milliseconds on
+each tuple and makes mini-steps. *native*: an epoch that Spark runs by itself, which is cancelled and done again; its
+epochs are long, so that none is waited for. *aligned* stands beside them: pauses at the end of the python run's epochs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+import samovar as sv
+from benchmarks.session import machine
+
+__all__ = ["Latency", "main"]
+
+_SLOW = "aggregate(sequence(1L, 300000L + x), 0L, (a, b) -> (a * 31 + b) % 1000003)"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Milliseconds from the call of pause to its return."""
+
+    workload: str
+    pauses: int
+    median: float
+    p95: float
+    worst: float
+
+
+class Slow(sv.Operator):
+    """Works about four milliseconds on a tuple, in mini-steps of one."""
+
+    output = "x bigint, n bigint"
+    seen = sv.MapState()
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[Mapping[str, Any] | None]:
+        for _ in range(4):
+            until = time.perf_counter() + 0.001
+            while time.perf_counter() < until:
+                pass
+            yield
+        self.seen[row["x"] % 97] = row["x"]
+        yield {"x": row["x"], "n": len(self.seen)}
+
+
+def _python(folder: Path) -> sv.Workflow:
+    flow = sv.Workflow("pauses-python")
+    flow.read.parquet(str(folder), name="numbers").apply(Slow(), by="key", name="W").sink("S")
+    return flow
+
+
+def _native(folder: Path) -> sv.Workflow:
+    flow = sv.Workflow("pauses-native")
+    flow.read.parquet(str(folder), name="numbers").selectExpr("x", f"{_SLOW} AS y").sink("S")
+    return flow
+
+
+def measure(
+    spark: SparkSession, flow: sv.Workflow, folder: Path, *, pauses: int, seed: int, mode: str, ready: bool
+) -> list[float]:
+    """Milliseconds of each pause. `ready`: wait for a Python worker to be at work first."""
+    chance = random.Random(seed)
+    run: Any = flow.start(spark=spark, record=folder, epoch_bytes=1 if mode == "aligned" else None)
+    tracker = spark.sparkContext.statusTracker()
+    made: list[float] = []
+    try:
+        while len(made) < pauses and run.status == "running":
+            while run.status == "running" and not (
+                run.in_flight("W").rows if ready else tracker.getActiveJobsIds()
+            ):
+                time.sleep(0.005)
+            time.sleep(chance.uniform(0.0, 0.15))
+            if run.status != "running":
+                break
+            began = time.perf_counter()
+            run.pause(mode=mode)
+            if run.wait_until("paused", timeout=120) != "paused":
+                break
+            made.append(1000 * (time.perf_counter() - began))
+            run.resume()
+    finally:
+        run.stop()
+    return made
+
+
+def _summed(workload: str, samples: Sequence[float]) -> Latency:
+    ordered = sorted(samples)
+    p95 = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
+    return Latency(workload, len(ordered), statistics.median(ordered), p95, ordered[-1])
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print a table, and write JSON if asked to."""
+    parser = argparse.ArgumentParser(
+        prog="bench pauses", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument("--pauses", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args(argv)
+    spark = sv.spark_session(master="local[2]", conf={"spark.ui.enabled": "false"})
+    made: list[Latency] = []
+    with tempfile.TemporaryDirectory(prefix="samovar-pauses-") as name:
+        root = Path(name)
+        for part, rows, files in (("many", 100_000, 1), ("native", 20_000, 1), ("cut", 100, 400)):
+            (root / part).mkdir()
+            for i in range(files):
+                xs = range(i * rows, (i + 1) * rows)
+                table = pa.table({"x": xs, "key": [x % 8 for x in xs]})
+                pq.write_table(table, root / part / f"{i:05d}.parquet")
+        for workload, flow, pauses, mode in (
+            ("python", _python(root / "many"), options.pauses, "direct"),
+            ("native", _native(root / "native"), options.pauses, "direct"),
+            ("aligned", _python(root / "cut"), max(1, options.pauses // 5), "aligned"),
+        ):
+            samples = measure(
+                spark,
+                flow,
+                root / "runs",
+                pauses=pauses,
+                seed=options.seed,
+                mode=mode,
+                ready=workload != "native",
+            )
+            made.append(_summed(workload, samples))
+    table = Table(title="pause, ms from the call to all stopped")
+    for title in ("workload", "pauses", "p50", "p95", "worst"):
+        table.add_column(title, justify="left" if title == "workload" else "right")
+    for one in made:
+        table.add_row(
+            one.workload, str(one.pauses), f"{one.median:.1f}", f"{one.p95:.1f}", f"{one.worst:.1f}"
+        )
+    Console().print(table)
+    if options.json is not None:
+        written = {"machine": machine(), "pauses": [asdict(one) for one in made]}
+        options.json.write_text(json.dumps(written, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
