@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame
 
 from benchmarks.travel.setting import Row, Setting, stopwatch
 
