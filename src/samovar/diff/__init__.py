@@ -18,6 +18,8 @@ from samovar.diff.compare import compare
 from samovar.diff.dependence import Dependence, independent, keyed, ordered, punctuated, synchronised
 from samovar.diff.equality import Equality, accepts, equality
 from samovar.diff.matcher import Matcher
+from samovar.diff.monitor import Monitor, monitor
+from samovar.diff.monitoring import Metrics
 from samovar.diff.problems import (
     CheckpointProblem,
     DependenceProblem,
@@ -45,6 +47,8 @@ __all__ = [
     "EqualityProblem",
     "EventProblem",
     "Matcher",
+    "Metrics",
+    "Monitor",
     "ProgramProblem",
     "Rows",
     "SchemasDiffer",
@@ -60,6 +64,7 @@ __all__ = [
     "independent",
     "keyed",
     "match",
+    "monitor",
     "on_frames",
     "ordered",
     "plain",

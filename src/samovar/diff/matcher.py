@@ -112,24 +112,51 @@ class Matcher:
             self._push_rows(side, piece)
         return self._verdict
 
+    def oldest(self, side: Side, since: int = 0) -> int | None:
+        """The first position of a side, from `since` on, whose event is without a partner; None if all have theirs."""
+        side = check_side(side)
+        if self._stepwise is not None:
+            return min((p for p in self._stepwise.waiting[side] if p >= since), default=None)
+        if self._columnar is None:
+            return None
+        pending = self._columnar.pending[side]
+        if (first := pending.first_alive()) is None:
+            return None
+        if (position := int(pending.positions[first])) >= since:
+            return position
+        positions = pending.positions[: pending.length]
+        later = positions[pending.alive[: pending.length] & (positions >= since)]
+        return int(later.min()) if len(later) else None
+
     def close(self) -> Verdict:
         """Both streams have ended: the verdict. What is still without a partner is a difference."""
-        if self._verdict is None:
-            rest = {side: self._rest(side) for side in SIDES}
-            side = next((s for s in SIDES if rest[s].positions), None)
-            if side is None:
-                self._verdict = Verdict(True, depends=self.depends.describe())
-            else:
-                self._verdict = Verdict(
-                    False,
-                    side=side,
-                    position=rest[side].positions[0],
-                    event=_first(rest[side]),
-                    depends=self.depends.describe(),
-                    rest=rest,
-                )
+        self._verdict = self.if_ended()
         self._closed = True
         return self._verdict
+
+    def if_ended(self) -> Verdict:
+        """The verdict if both streams ended here; more events may follow."""
+        if self._verdict is not None:
+            return self._verdict
+        rest = {side: self._rest(side) for side in SIDES}
+        side = next((s for s in SIDES if rest[s].positions), None)
+        if side is None:
+            return Verdict(True, depends=self.depends.describe())
+        return Verdict(
+            False,
+            side=side,
+            position=rest[side].positions[0],
+            event=rest[side].event(0),
+            depends=self.depends.describe(),
+            rest=rest,
+        )
+
+    def undecided(self, seconds: float) -> Verdict:
+        """The verdict if nobody waits any longer, after so many seconds; more events may follow."""
+        if self._verdict is not None:
+            return self._verdict
+        rest = {side: self._rest(side) for side in SIDES}
+        return Verdict(False, depends=self.depends.describe(), rest=rest, undecided_after=seconds)
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint (a folder), from which `Matcher.restore` goes on. Only while there is no verdict."""
@@ -332,7 +359,3 @@ class Matcher:
             positions, table = self._columnar.pending[side].table()
             return Rest(positions.tolist(), [] if table is None else table)
         return Rest([], [])
-
-
-def _first(rest: Rest) -> Any:
-    return rest.held[0] if isinstance(rest.held, list) else rows_of(rest.held.slice(0, 1))[0]

@@ -29,8 +29,9 @@ def explain(
     against_position: int | None,
     rest: Mapping[Side, Sequence[Placed]],
     limit: int,
+    overdue: float | None = None,
 ) -> str:
-    """The whole text."""
+    """The whole text. `overdue`: the seconds after which the event should have had its partner."""
     if equivalent or side is None or position is None:
         return f"The streams are equivalent ({depends})."
     left, right = list(rest.get("left", ())), list(rest.get("right", ()))
@@ -48,6 +49,11 @@ def explain(
         right = [p for p in right if p[0] != pair["right"][0]]
         if left or right:
             lines += ["", f"Without a partner so far, besides: {_counts(left, right)}."]
+    elif overdue is not None:
+        lines.append(
+            f"Event {position} of the {side} side has been without a partner for {overdue:g} s ({depends})."
+        )
+        lines.append(f"Without a partner: {_counts(left, right)}.")
     else:
         lines.append(f"The streams differ when both have ended ({depends}).")
         lines.append(f"Without a partner: {_counts(left, right)}.")

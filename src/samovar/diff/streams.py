@@ -18,7 +18,7 @@ from samovar.diff.dependence import independent
 from samovar.diff.events import SIDES, Side
 from samovar.diff.matcher import Matcher
 from samovar.diff.problems import SideProblem, shown
-from samovar.diff.verdict import Rest, Verdict
+from samovar.diff.verdict import Verdict
 
 __all__ = ["match"]
 
@@ -110,18 +110,10 @@ def match(
                     if verdict is not None:
                         return verdict
             if end is not None and time.monotonic() > end:
-                return _undecided(matcher, seconds or 0.0)
+                return matcher.undecided(seconds or 0.0)
             if not busy:
                 time.sleep(0.002)
         return matcher.close()
     finally:
         for reader in readers:
             reader.stop()
-
-
-def _undecided(matcher: Matcher, seconds: float) -> Verdict:
-    rest: dict[Side, Rest] = {}
-    for side in SIDES:
-        events = matcher.unmatched(side)
-        rest[side] = Rest(list(range(len(events))), events)
-    return Verdict(False, depends=matcher.depends.describe(), rest=rest, undecided_after=seconds)

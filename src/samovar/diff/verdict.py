@@ -27,6 +27,10 @@ class Rest:
         """The events in order."""
         return self.held if isinstance(self.held, list) else rows_of(self.held)
 
+    def event(self, at: int) -> Any:
+        """One of them; the others stay as they are."""
+        return self.held[at] if isinstance(self.held, list) else rows_of(self.held.slice(at, 1))[0]
+
 
 _EMPTY = Rest([], [])
 
@@ -51,6 +55,8 @@ class Verdict:
     rest: Mapping[Side, Rest] = field(default_factory=dict, repr=False)
     undecided_after: float | None = None
     """Seconds after which nobody waited any longer; neither difference nor end was seen. None: decided."""
+    overdue_after: float | None = None
+    """Seconds that a monitor gave an event to find its partner; `event` did not. None: another reason."""
 
     @property
     def undecided(self) -> bool:
@@ -77,6 +83,7 @@ class Verdict:
             event=self.event,
             against=self.against,
             against_position=self.against_position,
+            overdue=self.overdue_after,
             rest={side: list(zip(r.positions, r.events, strict=True)) for side, r in self.rest.items()},
             limit=rows,
         )

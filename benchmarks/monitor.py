@@ -1,0 +1,165 @@
+"""``scripts/bench monitor``: the Yahoo streaming benchmark, with and without a monitor.
+
+Two queries of Structured Streaming parse ad events, keep the views and join them with their campaigns: one in a single
+partition, one in several. Without a monitor each hands its micro-batches to a sink that drops them; with one, they are
+compared. Both queries run at once, to the end of what is there, and events are counted on both sides. Rounds are
+interleaved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.session import machine, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Measured", "main", "measure", "programs", "write_events"]
+
+_EVENT = "ad_id string, event_type string, event_time bigint, user_id string"
+_ADS = 1_000
+_LOST = 0.05
+_NOW = {"availableNow": True}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One execution of both programs."""
+
+    way: str
+    seconds: float
+    events: int
+    """Of both sides."""
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds
+
+
+def write_events(spark: SparkSession, folder: Path, events: int, files: int) -> None:
+    """Events as JSON in the lines of files, one file a micro-batch."""
+    from pyspark.sql import functions as F
+
+    kinds = F.array(*map(F.lit, ("view", "click", "purchase")))
+    made = spark.range(0, events, 1, files).select(
+        F.to_json(
+            F.struct(
+                F.concat(F.lit("user "), F.col("id") * 7919 % 100).alias("user_id"),
+                F.concat(F.lit("ad "), F.col("id") * 104_729 % _ADS).alias("ad_id"),
+                F.element_at(kinds, (F.col("id") % 3 + 1).cast("int")).alias("event_type"),
+                (F.col("id") * 1000).alias("event_time"),
+            )
+        ).alias("value")
+    )
+    made.write.mode("overwrite").text(str(folder))
+    for number, file in enumerate(sorted(folder.glob("*.txt"))):
+        os.utime(file, (1_000_000_000 + number,) * 2)
+
+
+def programs(spark: SparkSession, folder: Path) -> tuple[DataFrame, DataFrame]:
+    """The sequential program and the parallel one."""
+    from pyspark.sql import functions as F
+
+    campaigns = spark.range(_ADS).select(
+        F.concat(F.lit("ad "), F.col("id")).alias("ad_id"), (F.col("id") / 10).cast("int").alias("campaign")
+    )
+
+    def program(events: DataFrame) -> DataFrame:
+        parsed = events.select(F.from_json("value", _EVENT).alias("event")).select("event.*")
+        views = parsed.filter("event_type = 'view'").select("ad_id", "event_time")
+        return views.join(F.broadcast(campaigns), "ad_id").select("ad_id", "campaign", "event_time")
+
+    events = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder))
+    return program(events.coalesce(1)), program(events.repartition(2))
+
+
+def alone(left: DataFrame, right: DataFrame) -> None:
+    """Both queries, compared by nobody."""
+    with tempfile.TemporaryDirectory() as folder:
+        queries = [
+            df.writeStream.format("noop")
+            .option("checkpointLocation", f"{folder}/{name}")
+            .trigger(availableNow=True)
+            .start()
+            for name, df in (("left", left), ("right", right))
+        ]
+        for query in queries:
+            query.awaitTermination()
+
+
+def monitored(left: DataFrame, right: DataFrame) -> None:
+    """Both queries under a monitor."""
+    from samovar.diff import monitor
+
+    assert monitor(left, right, trigger=_NOW, drift=1_000_000).wait().equivalent
+
+
+def monitored_with_checkpoint(left: DataFrame, right: DataFrame) -> None:
+    """The same, and it could be taken up again."""
+    from samovar.diff import monitor
+
+    with tempfile.TemporaryDirectory() as folder:
+        assert monitor(left, right, trigger=_NOW, drift=1_000_000, checkpoint=folder).wait().equivalent
+
+
+WAYS = {
+    "no monitor": alone,
+    "monitor": monitored,
+    "monitor, checkpoint": monitored_with_checkpoint,
+}
+
+
+def measure(spark: SparkSession, folder: Path, events: int, rounds: int) -> list[Measured]:
+    """Every way, round by round."""
+    made = []
+    for turn in range(rounds):
+        for name, way in WAYS.items():
+            left, right = programs(spark, folder)
+            start = time.perf_counter()
+            way(left, right)
+            made.append(Measured(name, time.perf_counter() - start, 2 * events))
+            print(f"round {turn} {name}: {made[-1].seconds:.2f} s", file=sys.stderr)
+    return made
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run it; 1 if a monitor cost more than 5 % of the throughput."""
+    parser = argparse.ArgumentParser(prog="benchmarks monitor", description=__doc__)
+    parser.add_argument("--events", type=int, default=3_000_000, help="for each side")
+    parser.add_argument("--files", type=int, default=6, help="micro-batches for each side")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="where to write all measurements")
+    arguments = parser.parse_args(argv)
+    spark = session(master="local[2]")
+    with tempfile.TemporaryDirectory() as place:
+        warm, folder = Path(place) / "warm", Path(place) / "events"
+        write_events(spark, warm, 20_000, 2)
+        measure(spark, warm, 20_000, 1)
+        write_events(spark, folder, arguments.events, arguments.files)
+        results = measure(spark, folder, arguments.events, arguments.rounds)
+    rates = {way: statistics.median(m.rate for m in results if m.way == way) for way in WAYS}
+    table = Table("", "events/s", "lost")
+    lost = {way: 1 - rate / rates["no monitor"] for way, rate in rates.items()}
+    for way, rate in rates.items():
+        table.add_row(way, f"{rate:,.0f}", f"{lost[way]:.1%}")
+    Console(width=100).print(table)
+    if arguments.json:
+        arguments.json.write_text(
+            json.dumps({"machine": machine(), "results": [asdict(m) for m in results]}, indent=1)
+        )
+    return int(lost["monitor"] > _LOST)
