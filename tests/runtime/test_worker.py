@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,25 @@ def test_state_goes_on_over_batches_and_epochs(tmp_path: Path) -> None:
     assert rows(chain_function(task(tmp_path, Sum())), batch([1, 2]), batch([3])) == [(1, 1), (2, 3), (3, 6)]
     again = task(tmp_path, Sum(), epoch=1, versions=versions(tmp_path, 0))
     assert rows(chain_function(again), batch([4])) == [(4, 10)]
+
+
+class Growing(sv.Operator):
+    output = "x int, seen array<int>"
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.seen.append(row["v"])
+        yield {"x": row["v"], "seen": self.seen}
+
+
+def test_a_row_stands_for_what_it_held_when_it_was_given(tmp_path: Path) -> None:
+    made = task(tmp_path, Growing())
+    schema = pa.schema([("x", pa.int32()), ("seen", pa.list_(pa.int32()))])
+    made = replace(made, stages=tuple(replace(stage, schema=schema) for stage in made.stages))
+    given = rows(chain_function(made), batch([1, 2]), batch([3]))
+    assert given == [(1, [1]), (2, [1, 2]), (3, [1, 2, 3])]
 
 
 @pytest.mark.parametrize("forget", [False, True], ids=["same worker", "another worker"])
