@@ -197,7 +197,8 @@ def test_a_restart_loses_and_doubles_nothing(sides: tuple[Folder, Folder], tmp_p
     assert not verdict.equivalent  # right has not said all
     assert [e["at"] for e in verdict.unmatched("left")] == list(range(30, 40))
     assert again.metrics.seen == {"left": 40, "right": 30}
-    assert again.metrics.batches["left"] == 4 - before.batches["left"]
+    # a batch that was saved while the queries were being stopped is in the checkpoint, not in the figures before
+    assert 1 <= again.metrics.batches["left"] <= 4 - before.batches["left"]
     right.add(rides(range(30, 40)))
     assert start(Seen(), trigger=NOW).wait(LONG).equivalent
 
