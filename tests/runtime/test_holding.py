@@ -17,11 +17,12 @@ from samovar.control import events as e
 from samovar.control.client import forget_clients
 from samovar.control.desk import Desk
 from samovar.record.state_files import dumps, read_state, restore
-from samovar.runtime import holding, worker
+from samovar.runtime import holding, loading
 from samovar.runtime.code import by_value
 from samovar.runtime.decisions import read_decisions
 from samovar.runtime.plain_states import attributes
-from samovar.runtime.worker import Stage, Task, chain_function
+from samovar.runtime.tasks import Stage, Task
+from samovar.runtime.worker import chain_function
 
 Row = dict[str, Any]
 Decide = Callable[[Any], tuple[str, Row | None]]
@@ -70,9 +71,9 @@ class Total(sv.Operator):
 
 @pytest.fixture(autouse=True)
 def fresh_worker() -> Iterator[None]:
-    worker._cache.clear()
+    loading._cache.clear()
     yield
-    worker._cache.clear()
+    loading._cache.clear()
     forget_clients()
 
 

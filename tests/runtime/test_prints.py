@@ -29,6 +29,10 @@ def of(rows: list[tuple[Any, ...]], cuts: list[int]) -> list[int]:
 def test_cuts_do_not_matter(cuts: list[int]) -> None:
     assert of(ROWS, cuts) == of(ROWS, [])
     assert len(of(ROWS, cuts)) == 3
+    single = Prints("op")
+    for row in ROWS:
+        single.add_one(row)
+    assert single.made == of(ROWS, [])
 
 
 def test_equal_values_of_other_objects_have_the_same_print() -> None:

@@ -34,7 +34,7 @@ from samovar.replay.worker import (
 from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
-from samovar.runtime.worker import Task, Version
+from samovar.runtime.tasks import Task, Version
 
 __all__ = ["Replayed", "Windowed", "at_or_behind"]
 

@@ -43,7 +43,7 @@ from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
 from samovar.runtime.sources import Source, check_unchanged
 from samovar.runtime.tags import tagged
-from samovar.runtime.worker import Version
+from samovar.runtime.tasks import Version
 
 __all__ = ["Traced", "Tracer"]
 

@@ -28,7 +28,7 @@ from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Wi
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
 from samovar.runtime.sources import stretches_of
-from samovar.runtime.worker import Version
+from samovar.runtime.tasks import Version
 
 __all__ = ["Stretch", "Travel"]
 

@@ -19,8 +19,9 @@ from samovar.graph.state import declared
 from samovar.record.state_files import dumps
 from samovar.runtime.arrival import in_arrival_order
 from samovar.runtime.rows import View
+from samovar.runtime.tasks import Task
 from samovar.runtime.user_errors import UserError
-from samovar.runtime.worker import END, Chain, Task
+from samovar.runtime.worker import END, Chain
 
 __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 

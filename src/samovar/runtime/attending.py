@@ -22,7 +22,8 @@ from samovar.runtime.arrival import partition_number
 from samovar.runtime.plain_states import attributes
 
 if TYPE_CHECKING:
-    from samovar.runtime.worker import Chain, Task
+    from samovar.runtime.tasks import Task
+    from samovar.runtime.worker import Chain
 
 __all__ = [
     "QUIET",

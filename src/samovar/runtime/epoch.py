@@ -39,8 +39,9 @@ from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
+from samovar.runtime.tasks import Stage, Task, Version
 from samovar.runtime.user_errors import Failure
-from samovar.runtime.worker import Stage, Task, Version, batches_function, chain_function
+from samovar.runtime.worker import batches_function, chain_function
 
 __all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
 

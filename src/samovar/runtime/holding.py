@@ -29,11 +29,13 @@ from samovar.record.state_files import StateCapture, composed, dumps, read_state
 from samovar.runtime.arrival import partition_number
 from samovar.runtime.attending import Feeding
 from samovar.runtime.decisions import Decided, file_name, write_decisions
+from samovar.runtime.loading import loaded_as
 from samovar.runtime.plain_states import attributes
 from samovar.runtime.prints import Prints
 from samovar.runtime.rows import View
+from samovar.runtime.tasks import Task, Version
 from samovar.runtime.user_errors import UserError, frames_of, shown
-from samovar.runtime.worker import FLUSH, Chain, Task, Version, loaded_as
+from samovar.runtime.worker import FLUSH, Chain
 
 __all__ = ["HoldingChain"]
 

@@ -42,6 +42,13 @@ class Prints:
         """Take note of the next outputs."""
         self._add(len(rows), lambda start, stop: rows[start:stop])
 
+    def add_one(self, row: tuple[Any, ...]) -> None:
+        """The same for one output: most of them are only counted."""
+        if self._at % EVERY < BLOCK:
+            self.add((row,))
+        else:
+            self._at += 1
+
     def add_batch(self, batch: pa.RecordBatch) -> None:
         """The same for a batch, of which only what counts is looked at."""
 

@@ -17,9 +17,7 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from dataclasses import field as attribute
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,27 +26,24 @@ import pyarrow as pa
 
 from samovar.control.agent import TaskAbandoned
 from samovar.control.client import Client
-from samovar.errors import ReplayDiffers, WorkflowError
+from samovar.errors import ReplayDiffers
 from samovar.graph.code import recall_source
-from samovar.graph.logged import Results, swap
-from samovar.graph.operator import Operator, is_batch_form
+from samovar.graph.logged import swap
+from samovar.graph.operator import is_batch_form
 from samovar.ids import HIDDEN
 from samovar.record.state_files import (
     Header,
-    StateCapture,
     composed,
-    is_mark,
     mark_name,
-    read_state,
-    restore,
     write_state,
 )
 from samovar.runtime.arrival import in_arrival_order, partition_number
 from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
 from samovar.runtime.decisions import Decided, Decisions
-from samovar.runtime.marks import SHARE, Marker
-from samovar.runtime.prints import Prints
+from samovar.runtime.loading import Loaded, load, save, told
+from samovar.runtime.marks import Marker
 from samovar.runtime.rows import View, is_simple, picker, stretches
+from samovar.runtime.tasks import Stage, Task
 from samovar.runtime.user_errors import (
     RAISED,
     Failure,
@@ -58,7 +53,6 @@ from samovar.runtime.user_errors import (
     fits,
     misfit,
     raised,
-    unsaved,
     wrong_row,
 )
 
@@ -66,105 +60,13 @@ __all__ = [
     "END",
     "Chain",
     "Failure",
-    "Stage",
-    "Task",
-    "Version",
     "batches_function",
     "chain_function",
-    "loaded_as",
 ]
 
 END = 1 << 62
 FLUSH = 4096
 """Output rows are sent on when this many have gathered."""
-
-
-@dataclass(frozen=True)
-class Version:
-    """A state to start from: files to apply in order, from the first full one; `tokens` name the state after each."""
-
-    files: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ("",)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One operator of a chain as a worker needs it."""
-
-    name: str
-    code: bytes
-    """The operator instance, pickled by value."""
-    schema: pa.Schema
-    folder: str
-    """Where this attempt's state files go; empty for a stateless operator."""
-    versions: Mapping[int, Version]
-    ports: int = 1
-    rank: int = 0
-    """Its place in the workflow: what operators give at their end comes in this order."""
-    results: Mapping[int, str] = attribute(default_factory=dict)
-    """In a replay: for each bucket the file that keeps what `log_result` gave."""
-    given: Mapping[int, int] = attribute(default_factory=dict)
-    """In a replay from a mark on: for each bucket how many tuples it gave before."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A chain of operators in one epoch."""
-
-    run: str
-    epoch: int
-    token: str
-    """Names the state after this epoch: the attempt."""
-    stages: tuple[Stage, ...]
-    positions: int
-    """Parts of the position of the chain's output; 0: none is wanted."""
-    stateful: bool
-    errors: str
-    """Folder for failures."""
-    arrival: bool = False
-    arrivals: str = ""
-    """In a replay: the folder that holds the logged order of arrival."""
-    signs: bool = False
-    """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
-    marks: tuple[tuple[int, ...], ...] = ()
-    """Positions at which the state is kept on the way."""
-    mark_share: float = SHARE
-    """Of the time, what that may take; marks that would cost more are left out."""
-    arrow: bool = False
-    """Whether a function of the user's gives Arrow batches, which are checked."""
-    control: tuple[tuple[str, int], str, bytes] | None = attribute(default=None, repr=False)
-    """Who steers the run: an address, the run's name there and its secret."""
-    hold: bool = False
-    """Whether a tuple that raises waits for a decision."""
-    decided: tuple[Decided, ...] = ()
-    """In a replay: tuples that were left out or replaced."""
-    code_versions: Mapping[str, int] = attribute(default_factory=dict)
-    """Versions of operators' code, where it is not what the run began with."""
-
-    @property
-    def order_log(self) -> str:
-        """The folder for the order of arrival."""
-        return self.arrivals or self.stages[0].folder
-
-
-@dataclass
-class _Loaded:
-    token: str
-    instance: Operator
-    capture: StateCapture
-    full_bytes: int = 0
-    delta_bytes: int = 0
-    code: bytes = b""
-    """What the instance was made from: a run may go on with other code."""
-    results: Results = attribute(default_factory=Results)
-    """What `log_result` gave in this epoch."""
-    changes: dict[str, Any] | None = None
-    """What changed in this epoch up to the last mark."""
-    prints: Prints = attribute(default_factory=lambda: Prints(""))
-    """Fingerprints of what it gives in this epoch."""
-
-
-_cache: dict[tuple[str, str, int], _Loaded] = {}
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
@@ -264,7 +166,7 @@ class Chain:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.loaded: list[_Loaded] = []
+        self.loaded: list[Loaded] = []
         self.taken: list[list[int]] = []
         self.given: list[int] = []
         self.bucket: int | None = None
@@ -442,7 +344,7 @@ class Chain:
             if changes:
                 picked = self._changed(stage, picked, changes)
             names = self.task.stages[stage].schema.names
-            self.loaded[stage].prints.add((picked,))
+            self.loaded[stage].prints.add_one(picked)
             self._feed(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
             return
         self.rows.append(picked)
@@ -615,7 +517,7 @@ class Chain:
         self._leave()
         self.bucket = bucket
         self.started = time.perf_counter()
-        self.loaded = [_load(self.task, stage, bucket) for stage in self.task.stages]
+        self.loaded = [load(self.task, stage, bucket) for stage in self.task.stages]
         self.marker = Marker(self.task.marks, self.task.mark_share)
         self.taken = [[0] * s.ports for s in self.task.stages]
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
@@ -626,7 +528,7 @@ class Chain:
         self._print()
         if self.task.stateful:
             for i, stage in enumerate(self.task.stages):
-                _save(self.task, stage, self.loaded[i], self._header(i))
+                save(self.task, stage, self.loaded[i], self._header(i))
         self.bucket = None
 
     def _header(self, stage: int) -> Header:
@@ -645,96 +547,11 @@ class Chain:
     def _mark(self, number: int) -> None:
         """Keep what changed since the mark before."""
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
-            with _told(stage, loaded):
+            with told(stage, loaded):
                 changes = loaded.capture.changes()
                 loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
                 kept = {**changes, "used": len(loaded.results.made)}
                 write_state(Path(stage.folder) / mark_name(self.bucket or 0, number), self._header(i), kept)
-
-
-def loaded_as(
-    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Prints
-) -> _Loaded:
-    """An operator ready to work, from its parts."""
-    return _Loaded("", instance, capture, 0, 0, code, results, prints=prints)
-
-
-def _load(task: Task, stage: Stage, bucket: int) -> _Loaded:
-    version = stage.versions.get(bucket, Version())
-    key = (task.run, stage.name, bucket)
-    held = _cache.pop(key, None)
-    kept = stage.results.get(bucket)
-    results = Results()
-    prints = Prints(stage.name)
-    if kept is not None:
-        recorded = read_state(Path(kept))[1]
-        results = Results(recorded.get("results", []), _used(version))
-        prints = Prints(stage.name, recorded.get("prints", ()), stage.given.get(bucket, 0))
-    if held is not None and held.token in version.tokens and held.code == stage.code:
-        behind = version.files[version.tokens.index(held.token) :]
-        if behind:
-            known = held.capture.known
-            restore(held.instance, (read_state(Path(f))[1] for f in behind), known)
-            held.capture.settle(known)
-        held.results, held.prints = results, prints
-        return held
-    instance: Operator = pickle.loads(stage.code)
-    capture = StateCapture(stage.name, instance)
-    loaded = _Loaded(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
-    if version.files:
-        known = {}
-        restore(instance, (read_state(Path(f))[1] for f in version.files), known)
-        capture.settle(known)
-    return loaded
-
-
-def _used(version: Version) -> int:
-    """How many results were given before the mark a version ends with."""
-    if not version.files or not is_mark(Path(version.files[-1])):
-        return 0
-    used: int = read_state(Path(version.files[-1]))[1]["used"]
-    return used
-
-
-def _save(task: Task, stage: Stage, loaded: _Loaded, header: Header) -> None:
-    bucket, folder = header.bucket, Path(stage.folder)
-    first = not stage.versions.get(bucket, Version()).files
-    with _told(stage, loaded):
-        changes = loaded.capture.changes()
-        if loaded.changes is not None:
-            changes, loaded.changes = composed(loaded.changes, changes), None
-        if loaded.results.made:
-            changes["results"] = loaded.results.made
-        if loaded.prints.made:
-            changes["prints"] = loaded.prints.made
-        loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
-    if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
-        whole = Header(
-            operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
-        )
-        loaded.full_bytes = write_state(folder / f"{bucket:04d}.full", whole, loaded.capture.whole())
-        loaded.delta_bytes = 0
-    loaded.token = task.token
-    _cache[task.run, stage.name, bucket] = loaded
-    _forget_old_runs()
-
-
-@contextmanager
-def _told(stage: Stage, loaded: _Loaded) -> Iterator[None]:
-    """Failures to write a state, told so that a person knows whose."""
-    try:
-        yield
-    except WorkflowError as error:  # a value that cannot be pickled
-        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
-    except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
-
-
-def _forget_old_runs(keep: int = 3) -> None:
-    """A worker lives longer than a run: states of runs not seen for a while are dropped."""
-    runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
-    for key in [k for k in _cache if k[0] in runs[keep:]]:
-        del _cache[key]
 
 
 def _rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[int]) -> list[dict[str, Any]]:

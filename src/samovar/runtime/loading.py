@@ -1,0 +1,138 @@
+"""The states of operators in a worker: brought to the version an epoch starts from, and saved when it ends.
+
+The state of a bucket is kept in the worker between epochs under its version; a worker that holds an older version
+catches up by the state files since.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from pathlib import Path
+from typing import Any
+
+from samovar.errors import WorkflowError
+from samovar.graph.logged import Results
+from samovar.graph.operator import Operator
+from samovar.record.state_files import (
+    Header,
+    StateCapture,
+    composed,
+    is_mark,
+    read_state,
+    restore,
+    write_state,
+)
+from samovar.runtime.prints import Prints
+from samovar.runtime.tasks import Stage, Task, Version
+from samovar.runtime.user_errors import UserError, unsaved
+
+__all__ = ["Loaded", "load", "loaded_as", "save", "told"]
+
+
+@dataclass
+class Loaded:
+    token: str
+    instance: Operator
+    capture: StateCapture
+    full_bytes: int = 0
+    delta_bytes: int = 0
+    code: bytes = b""
+    """What the instance was made from: a run may go on with other code."""
+    results: Results = attribute(default_factory=Results)
+    """What `log_result` gave in this epoch."""
+    changes: dict[str, Any] | None = None
+    """What changed in this epoch up to the last mark."""
+    prints: Prints = attribute(default_factory=lambda: Prints(""))
+    """Fingerprints of what it gives in this epoch."""
+
+
+_cache: dict[tuple[str, str, int], Loaded] = {}
+
+
+def loaded_as(
+    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Prints
+) -> Loaded:
+    """An operator ready to work, from its parts."""
+    return Loaded("", instance, capture, 0, 0, code, results, prints=prints)
+
+
+def load(task: Task, stage: Stage, bucket: int) -> Loaded:
+    version = stage.versions.get(bucket, Version())
+    key = (task.run, stage.name, bucket)
+    held = _cache.pop(key, None)
+    kept = stage.results.get(bucket)
+    results = Results()
+    prints = Prints(stage.name)
+    if kept is not None:
+        recorded = read_state(Path(kept))[1]
+        results = Results(recorded.get("results", []), _used(version))
+        prints = Prints(stage.name, recorded.get("prints", ()), stage.given.get(bucket, 0))
+    if held is not None and held.token in version.tokens and held.code == stage.code:
+        behind = version.files[version.tokens.index(held.token) :]
+        if behind:
+            known = held.capture.known
+            restore(held.instance, (read_state(Path(f))[1] for f in behind), known)
+            held.capture.settle(known)
+        held.results, held.prints = results, prints
+        return held
+    instance: Operator = pickle.loads(stage.code)
+    capture = StateCapture(stage.name, instance)
+    loaded = Loaded(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
+    if version.files:
+        known = {}
+        restore(instance, (read_state(Path(f))[1] for f in version.files), known)
+        capture.settle(known)
+    return loaded
+
+
+def _used(version: Version) -> int:
+    """How many results were given before the mark a version ends with."""
+    if not version.files or not is_mark(Path(version.files[-1])):
+        return 0
+    used: int = read_state(Path(version.files[-1]))[1]["used"]
+    return used
+
+
+def save(task: Task, stage: Stage, loaded: Loaded, header: Header) -> None:
+    bucket, folder = header.bucket, Path(stage.folder)
+    first = not stage.versions.get(bucket, Version()).files
+    with told(stage, loaded):
+        changes = loaded.capture.changes()
+        if loaded.changes is not None:
+            changes, loaded.changes = composed(loaded.changes, changes), None
+        if loaded.results.made:
+            changes["results"] = loaded.results.made
+        if loaded.prints.made:
+            changes["prints"] = loaded.prints.made
+        loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
+    if not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes):
+        whole = Header(
+            operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
+        )
+        loaded.full_bytes = write_state(folder / f"{bucket:04d}.full", whole, loaded.capture.whole())
+        loaded.delta_bytes = 0
+    loaded.token = task.token
+    _cache[task.run, stage.name, bucket] = loaded
+    _forget_old_runs()
+
+
+@contextmanager
+def told(stage: Stage, loaded: Loaded) -> Iterator[None]:
+    """Failures to write a state, told so that a person knows whose."""
+    try:
+        yield
+    except WorkflowError as error:  # a value that cannot be pickled
+        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
+
+
+def _forget_old_runs(keep: int = 3) -> None:
+    """A worker lives longer than a run: states of runs not seen for a while are dropped."""
+    runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
+    for key in [k for k in _cache if k[0] in runs[keep:]]:
+        del _cache[key]

@@ -1,0 +1,82 @@
+"""What a worker is told: a chain of operators in one epoch, and the states they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+
+import pyarrow as pa
+
+from samovar.runtime.decisions import Decided
+from samovar.runtime.marks import SHARE
+
+__all__ = ["Stage", "Task", "Version"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A state to start from: files to apply in order, from the first full one; `tokens` name the state after each."""
+
+    files: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of a chain as a worker needs it."""
+
+    name: str
+    code: bytes
+    """The operator instance, pickled by value."""
+    schema: pa.Schema
+    folder: str
+    """Where this attempt's state files go; empty for a stateless operator."""
+    versions: Mapping[int, Version]
+    ports: int = 1
+    rank: int = 0
+    """Its place in the workflow: what operators give at their end comes in this order."""
+    results: Mapping[int, str] = attribute(default_factory=dict)
+    """In a replay: for each bucket the file that keeps what `log_result` gave."""
+    given: Mapping[int, int] = attribute(default_factory=dict)
+    """In a replay from a mark on: for each bucket how many tuples it gave before."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chain of operators in one epoch."""
+
+    run: str
+    epoch: int
+    token: str
+    """Names the state after this epoch: the attempt."""
+    stages: tuple[Stage, ...]
+    positions: int
+    """Parts of the position of the chain's output; 0: none is wanted."""
+    stateful: bool
+    errors: str
+    """Folder for failures."""
+    arrival: bool = False
+    arrivals: str = ""
+    """In a replay: the folder that holds the logged order of arrival."""
+    signs: bool = False
+    """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
+    marks: tuple[tuple[int, ...], ...] = ()
+    """Positions at which the state is kept on the way."""
+    mark_share: float = SHARE
+    """Of the time, what that may take; marks that would cost more are left out."""
+    arrow: bool = False
+    """Whether a function of the user's gives Arrow batches, which are checked."""
+    control: tuple[tuple[str, int], str, bytes] | None = attribute(default=None, repr=False)
+    """Who steers the run: an address, the run's name there and its secret."""
+    hold: bool = False
+    """Whether a tuple that raises waits for a decision."""
+    decided: tuple[Decided, ...] = ()
+    """In a replay: tuples that were left out or replaced."""
+    code_versions: Mapping[str, int] = attribute(default_factory=dict)
+    """Versions of operators' code, where it is not what the run began with."""
+
+    @property
+    def order_log(self) -> str:
+        """The folder for the order of arrival."""
+        return self.arrivals or self.stages[0].folder
