@@ -3,7 +3,8 @@
 Variants take turns (plain, recorded, unrecorded, plain, ...), so that a change in the machine's mood hits all
 of them alike; the first rounds warm up and are dropped. A plain run counts from building its
 DataFrame to its result written as Parquet; a Samovar run from building the workflow to the end of ``run``. In
-every round the results are compared, and a difference ends the benchmark.
+every round the results are compared, and a difference ends the benchmark. `--uncounted` adds runs without counters in
+Spark's plans, which a user cannot have: what they cost is the difference.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Overhead", "Recorded", "Spread", "main", "measure", "recorded_bytes"]
 
-PLAIN, RECORDED, UNRECORDED = "plain", "recorded", "unrecorded"
+PLAIN, RECORDED, UNRECORDED, UNCOUNTED = "plain", "recorded", "unrecorded", "uncounted"
 _HEADINGS = (
     "workflow",
     "plain s",
@@ -128,13 +131,14 @@ def measure(
     runs: int = 5,
     warmups: int = 2,
     plain_only: bool = False,
+    uncounted: bool = False,
     tick: Callable[[str], None] = lambda _: None,
 ) -> Overhead:
     """``runs`` timed rounds of a pair after ``warmups`` that are dropped.
 
     ``tick`` hears of each run before it starts. Raises ``ResultsDiffer`` at the first difference.
     """
-    variants = [PLAIN] if plain_only else [PLAIN, RECORDED, UNRECORDED]
+    variants = [PLAIN] if plain_only else [PLAIN, RECORDED, UNRECORDED, *([UNCOUNTED] if uncounted else [])]
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     recorded: Recorded | None = None
     for number in range(1 - warmups, runs + 1):
@@ -146,9 +150,10 @@ def measure(
                 if variant == PLAIN:
                     seconds, expected = _time_plain(spark, pair, data, Path(scratch) / "result")
                 else:
-                    record = Path(scratch) if variant == RECORDED else None
-                    seconds, result, left = _time_samovar(spark, pair, data, record)
-                    recorded = left or recorded
+                    record = Path(scratch) if variant in (RECORDED, UNCOUNTED) else None
+                    with _without_counters() if variant == UNCOUNTED else nullcontext():
+                        seconds, result, left = _time_samovar(spark, pair, data, record)
+                    recorded = recorded if left is None or variant == UNCOUNTED else left
                     problem = None if expected is None else difference(expected, result)
                     if problem:
                         raise ResultsDiffer(f"{pair.name} ({variant}) differs from the plain job. {problem}")
@@ -156,7 +161,12 @@ def measure(
                 times[variant].append(seconds)
     ratios = {
         f"{variant}/{base}": Spread.of([a / b for a, b in zip(times[variant], times[base], strict=True)])
-        for variant, base in ((RECORDED, PLAIN), (UNRECORDED, PLAIN), (RECORDED, UNRECORDED))
+        for variant, base in (
+            (RECORDED, PLAIN),
+            (UNRECORDED, PLAIN),
+            (RECORDED, UNRECORDED),
+            (UNCOUNTED, PLAIN),
+        )
         if variant in times
     }
     seconds_by = {variant: Spread.of(samples) for variant, samples in times.items()}
@@ -180,10 +190,18 @@ def _time_samovar(
     return seconds, run.result("S"), left
 
 
+@contextmanager
+def _without_counters() -> Iterator[None]:
+    """Runs in this block add no counter to Spark's plans, and make no job of its own to count."""
+    with patch("samovar.runtime.epoch.needs_counter", return_value=False):
+        yield
+
+
 def report(console: Console, overheads: Sequence[Overhead], scale: float) -> None:
     """A table: median seconds, median ratios with the quartiles of single rounds, and sizes."""
     table = Table(title=f"Samovar against plain PySpark, scale {scale:g}")
-    for heading in _HEADINGS:
+    uncounted = any(UNCOUNTED in overhead.seconds for overhead in overheads)
+    for heading in (*_HEADINGS, *(["without counters s"] if uncounted else [])):
         table.add_column(heading, justify="left" if heading == "workflow" else "right")
     for overhead in overheads:
         table.add_row(
@@ -196,6 +214,7 @@ def report(console: Console, overheads: Sequence[Overhead], scale: float) -> Non
             _bytes(overhead.recorded.log) if overhead.recorded else "-",
             _bytes(overhead.recorded.deltas) if overhead.recorded else "-",
             _bytes(overhead.input_bytes),
+            *([_seconds(overhead, UNCOUNTED)] if uncounted else []),
         )
     console.print(table)
 
@@ -230,7 +249,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     overheads: list[Overhead] = []
     try:
         with errors.status("starting") as status:
-            counts = {"runs": options.runs, "warmups": options.warmups}
+            counts = {"runs": options.runs, "warmups": options.warmups, "uncounted": options.uncounted}
             for pair in pairs:
                 measured = measure(
                     spark, pair, data, **counts, plain_only=options.plain_only, tick=status.update
@@ -275,6 +294,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--data", type=Path, metavar="DIR", default=default_root(), help="where data sets are cached")
     add("--master", default="local[*]", help="Spark master (default: local[*])")
     add("--memory", default="4g", help="the driver's memory (default: 4g)")
+    add("--uncounted", action="store_true", help="also runs without counters, to see what they cost")
     add("--plain-only", action="store_true", help="time the plain jobs alone")
     return parser
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +19,9 @@ __all__ = ["machine", "session"]
 _ROOT = Path(__file__).resolve().parent.parent
 
 
-def session(*, master: str = "local[*]", memory: str = "4g") -> SparkSession:
+def session(
+    *, master: str = "local[*]", memory: str = "4g", conf: Mapping[str, str] | None = None
+) -> SparkSession:
     """A session whose Python workers can import ``benchmarks``; a running one keeps its settings."""
     from pyspark.sql import SparkSession
 
@@ -26,7 +29,7 @@ def session(*, master: str = "local[*]", memory: str = "4g") -> SparkSession:
     paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     cores = os.cpu_count() or 2
-    spark = (
+    builder = (
         SparkSession.builder.master(master)
         .appName("samovar-bench")
         .config("spark.driver.memory", memory)
@@ -37,8 +40,10 @@ def session(*, master: str = "local[*]", memory: str = "4g") -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .getOrCreate()
     )
+    for name, value in (conf or {}).items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import samovar as sv
 
-__all__ = ["WORKFLOWS"]
+__all__ = ["WORKFLOWS", "w4_samovar"]
 
 # W3: in which states do people who write about fires also write about the climate, and how much?
 
@@ -115,15 +115,14 @@ def w4_plain(spark: SparkSession, data: Data) -> DataFrame:
     )
 
 
-def w4_samovar(data: Data) -> sv.Workflow:
+def w4_samovar(data: Data, words: tuple[str, str] = ("happy", "glad")) -> sv.Workflow:
     import samovar as sv
     from benchmarks.operators import MonthlyCount
 
     flow = sv.Workflow("w4")
     tweets = flow.read.parquet(data.path("tweets"), name="tweets").select("id", "created_at", "text")
-    happy = tweets.filter("contains(lower(text), 'happy')", name="happy")
-    glad = tweets.filter("contains(lower(text), 'glad')", name="glad")
-    happy.union(glad).apply(MonthlyCount(), name="monthly").sink("S")
+    first, second = (tweets.filter(f"contains(lower(text), '{word}')", name=word) for word in words)
+    first.union(second).apply(MonthlyCount(), name="monthly").sink("S")
     return flow
 
 

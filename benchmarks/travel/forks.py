@@ -7,7 +7,7 @@ import time
 from benchmarks.operators import SentimentAnalyzer
 from benchmarks.travel.setting import Row, Setting, median, taken_by
 
-__all__ = ["forks"]
+__all__ = ["forked_and_rerun", "forks"]
 
 SHARE = 0.7
 
@@ -38,6 +38,20 @@ class FixedLater(Fixed):
 
 def forks(setting: Setting) -> list[Row]:
     """Seconds to the result with the fix from 70 % on."""
+    forked, rerun, taken = forked_and_rerun(setting)
+    return [
+        {
+            "fork at": f"{SHARE:.0%} of {taken:,} tuples",
+            "fork s": median(forked),
+            "full rerun s": median(rerun),
+            "ratio": median([a / b for a, b in zip(forked, rerun, strict=True)]),
+            "results": "equal",
+        }
+    ]
+
+
+def forked_and_rerun(setting: Setting) -> tuple[list[float], list[float], int]:
+    """Seconds of forks and of reruns, round by round after one that warms up, and the tuples of a run."""
     pair = setting.pair("w5")
     run = setting.run(pair.samovar(setting.data))
     past = setting.open(run)
@@ -62,13 +76,4 @@ def forks(setting: Setting) -> list[Row]:
         other = sorted(map(str, again.result("S").to_pylist()))
         assert one == other, (one, other)
     past.close()
-    ratio = median([a / b for a, b in zip(forked, rerun, strict=True)])
-    return [
-        {
-            "fork at": f"{SHARE:.0%} of {taken:,} tuples",
-            "fork s": median(forked),
-            "full rerun s": median(rerun),
-            "ratio": ratio,
-            "results": "equal",
-        }
-    ]
+    return forked, rerun, taken

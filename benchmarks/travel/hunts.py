@@ -18,7 +18,7 @@ from benchmarks.travel.setting import Row, Setting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["hunts"]
+__all__ = ["HUNTS", "hunted", "hunts"]
 
 TUPLES = 1_000_000
 FILES = 16
@@ -32,9 +32,9 @@ class Hunt:
     share: float
     raises: bool
 
-    @property
-    def at(self) -> int:
-        return int(TUPLES * self.share)
+    def at(self, tuples: int) -> int:
+        """The tuple that is to be found."""
+        return int(tuples * self.share)
 
 
 HUNTS = (
@@ -74,68 +74,65 @@ class Booking(sv.Operator):
 
 def hunts(setting: Setting) -> list[Row]:
     """Seconds from the end of the run to the offending tuple, against a rerun of the plain job with a print."""
-    rows = []
-    for hunt in HUNTS:
-        setting.tick(f"hunt {hunt.name}")
-        folder = setting.scratch / hunt.name
-        _payments(folder, hunt)
-        flow = sv.Workflow(hunt.name)
-        booked = flow.read.parquet(str(folder), name="payments").apply(Booking(), name="booking")
-        booked.groupBy("account").agg("count(1) AS payments", "max(balance) AS most", name="accounts").sink(
-            "S"
-        )
-        start = time.perf_counter()
-        run = flow.start(spark=setting.spark, record=setting.scratch / f"runs-{hunt.name}")
-        try:
-            run.wait(progress=False)
-        except sv.SamovarError:
-            assert hunt.raises
-        ran = time.perf_counter() - start
-        start = time.perf_counter()
-        past = setting.open(run)
-        if hunt.raises:
-            moment = past.failure()
-            found = moment.pending("booking")[0].row["id"]
-        else:
-            odd = max(past.result("S").to_pylist(), key=lambda row: row["most"])["account"]
-            moment = past.first("booking", f"balances.get({odd!r}, 0.0) > 1e9")
-            found = moment.last.row["id"]
-        seconds = time.perf_counter() - start
-        assert found == hunt.at, (found, hunt.at)
-        past.close()
-        rows.append(
-            setting.told(
-                {
-                    "hunt": hunt.name,
-                    "bug": "raises" if hunt.raises else "poisons state",
-                    "at": f"{hunt.share:.0%}",
-                    "run s": ran,
-                    "found in s": seconds,
-                    "rerun with a print s": _rerun(setting.spark, folder, hunt),
-                    "found": f"tuple {found:,}",
-                }
-            )
-        )
-    return rows
+    return [setting.told(hunted(setting, hunt, TUPLES)) for hunt in HUNTS]
 
 
-def _payments(folder: Path, hunt: Hunt) -> None:
+def hunted(setting: Setting, hunt: Hunt, tuples: int) -> Row:
+    """One hunt, in a run of so many tuples."""
+    setting.tick(f"hunt {hunt.name}")
+    folder = setting.scratch / hunt.name
+    _payments(folder, hunt, tuples)
+    flow = sv.Workflow(hunt.name)
+    booked = flow.read.parquet(str(folder), name="payments").apply(Booking(), name="booking")
+    booked.groupBy("account").agg("count(1) AS payments", "max(balance) AS most", name="accounts").sink("S")
+    start = time.perf_counter()
+    run = flow.start(spark=setting.spark, record=setting.scratch / f"runs-{hunt.name}")
+    try:
+        run.wait(progress=False)
+    except sv.SamovarError:
+        assert hunt.raises
+    ran = time.perf_counter() - start
+    start = time.perf_counter()
+    past = setting.open(run)
+    if hunt.raises:
+        moment = past.failure()
+        found = moment.pending("booking")[0].row["id"]
+    else:
+        odd = max(past.result("S").to_pylist(), key=lambda row: row["most"])["account"]
+        moment = past.first("booking", f"balances.get({odd!r}, 0.0) > 1e9")
+        found = moment.last.row["id"]
+    seconds = time.perf_counter() - start
+    assert found == hunt.at(tuples), (found, hunt.at(tuples))
+    past.close()
+    return {
+        "hunt": hunt.name,
+        "bug": "raises" if hunt.raises else "poisons state",
+        "at": f"{hunt.share:.0%}",
+        "run s": ran,
+        "found in s": seconds,
+        "rerun with a print s": _rerun(setting.spark, folder, hunt),
+        "found": f"tuple {found:,}",
+    }
+
+
+def _payments(folder: Path, hunt: Hunt, tuples: int) -> None:
     folder.mkdir(parents=True)
     chance = np.random.default_rng(7)
-    amounts = chance.gamma(2.0, 50.0, TUPLES)
+    amounts = chance.gamma(2.0, 50.0, tuples)
     accounts = [f"A{n:04d}" for n in range(2000)]
-    chosen = chance.integers(0, len(accounts), TUPLES)
+    chosen = chance.integers(0, len(accounts), tuples)
+    at = hunt.at(tuples)
     table = pa.table(
         {
-            "id": np.arange(TUPLES),
+            "id": np.arange(tuples),
             "account": pa.array(accounts).take(pa.array(chosen)),
-            "amount": pa.array([None if hunt.raises and i == hunt.at else a for i, a in enumerate(amounts)]),
+            "amount": pa.array([None if hunt.raises and i == at else a for i, a in enumerate(amounts)]),
         }
     )
     if not hunt.raises:
-        amounts[hunt.at] = 1e12
+        amounts[at] = 1e12
         table = table.set_column(2, "amount", pa.array(amounts))
-    size = TUPLES // FILES
+    size = tuples // FILES
     for i in range(FILES):
         pq.write_table(table.slice(i * size, size), folder / f"{i:05d}.parquet")
 

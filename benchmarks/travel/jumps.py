@@ -12,7 +12,7 @@ from benchmarks.workflows import WORKFLOWS
 if TYPE_CHECKING:
     import samovar as sv
 
-__all__ = ["jumped", "jumps"]
+__all__ = ["MOMENTS", "jumped", "jumps", "to_interactions"]
 
 MOMENTS = 12
 INTERACTIONS = {"w3": 60, "w5": 20}
@@ -35,7 +35,7 @@ def jumps(setting: Setting) -> list[Row]:
     return rows
 
 
-def jumped(setting: Setting, run: sv.Run, operator: str) -> Row:
+def jumped(setting: Setting, run: sv.Run, operator: str, moments: int = MOMENTS) -> Row:
     """Random moments of an operator."""
     past = setting.open(run)
     taken = taken_by(past, operator)
@@ -44,7 +44,7 @@ def jumped(setting: Setting, run: sv.Run, operator: str) -> Row:
     there: list[float] = []
     first: list[float] = []
     steps: list[float] = []
-    for _ in range(MOMENTS):
+    for _ in range(moments):
         start = time.perf_counter()
         moment = past.jump(operator, tuples=chance.randint(1, taken - 10))
         moment.state(operator)
@@ -56,7 +56,7 @@ def jumped(setting: Setting, run: sv.Run, operator: str) -> Row:
     seconds = sum(fact.seconds for fact in past.history.epochs)
     past.close()
     return {
-        "moments": MOMENTS,
+        "moments": moments,
         "run s": seconds,
         "jump s": median(there),
         "jump p95 s": percentile(there, 0.95),
@@ -67,31 +67,40 @@ def jumped(setting: Setting, run: sv.Run, operator: str) -> Row:
 
 
 def _interactions(setting: Setting, name: str, policy: str) -> Row:
-    flow = setting.pair(name).samovar(setting.data)
-    operator = interesting(name, flow)
-    run = flow.start(
-        spark=setting.spark, record=setting.scratch / f"{name}-{policy}", tau=TAU, checkpoints=policy
-    )
-    run.interact(operator, every=0.05)
-    run.wait(progress=False)
-    past = setting.open(run)
-    every = past.interactions
-    wanted = INTERACTIONS[name]
-    chosen = every[:: max(1, len(every) // wanted)][:wanted]
-    past.jump(chosen[0])
-    there = []
-    for interaction in chosen:
-        start = time.perf_counter()
-        past.jump(interaction).state(operator)
-        there.append(time.perf_counter() - start)
-    kept = past.sizes()["marks"]
-    past.close()
+    points, kept, _ = to_interactions(setting, name, policy, INTERACTIONS[name])
+    there = [seconds for _, seconds in points]
     return {
         "workflow": f"{name}, interactions",
         "policy": policy,
-        "moments": len(chosen),
+        "moments": len(points),
         "jump s": median(there),
         "jump p95 s": percentile(there, 0.95),
         "jump max s": max(there),
         "marks bytes": kept,
     }
+
+
+def to_interactions(
+    setting: Setting, name: str, policy: str, wanted: int, *, tau: float = TAU
+) -> tuple[list[tuple[float, float]], int, float]:
+    """Jumps to interactions spread over a run: the second of each and those to get there; bytes kept; the run's."""
+    flow = setting.pair(name).samovar(setting.data)
+    operator = interesting(name, flow)
+    run = flow.start(
+        spark=setting.spark, record=setting.scratch / f"{name}-{policy}", tau=tau, checkpoints=policy
+    )
+    run.interact(operator, every=0.05)
+    run.wait(progress=False)
+    past = setting.open(run)
+    every = past.interactions
+    chosen = every[:: max(1, len(every) // wanted)][:wanted]
+    past.jump(chosen[0])
+    points = []
+    for interaction in chosen:
+        start = time.perf_counter()
+        past.jump(interaction).state(operator)
+        points.append((interaction.at - every[0].at, time.perf_counter() - start))
+    kept = past.sizes()["marks"]
+    seconds = sum(fact.seconds for fact in past.history.epochs)
+    past.close()
+    return points, kept, seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,32 +11,34 @@ import pyarrow.parquet as pq
 
 from benchmarks.data import Data
 from benchmarks.travel.setting import Row, Setting, interesting, median, percentile, taken_by
-from benchmarks.workflows import WORKFLOWS
+from benchmarks.workflows import WORKFLOWS, w4_samovar
 
 if TYPE_CHECKING:
     import samovar as sv
 
-__all__ = ["steps"]
+__all__ = ["PAPER", "overlapping", "stepped", "steps"]
 
 TUPLES = 10_000
 PAPER = {"w1": 10_000, "w2": 13_000, "w3": 10_000, "w4": 9_982, "w5": 20_000}
 """Step-overs the paper counts; of W4's 10,000 tuples 18 have none."""
 
 
+@dataclass(frozen=True)
 class Cut(Data):
     """The first rows of every data set, in two files each."""
 
     folder: Path = Path()
+    tuples: int = TUPLES
 
     def path(self, name: str) -> str:
         target = self.folder / name
         if not target.exists():
             target.mkdir(parents=True)
             files = sorted(Path(super().path(name)).glob("*.parquet"))
-            left = TUPLES
+            left = self.tuples
             for i, file in enumerate(files):
                 if left:
-                    table = pq.read_table(file).slice(0, min(left, TUPLES // 2))
+                    table = pq.read_table(file).slice(0, min(left, self.tuples // 2))
                     left -= table.num_rows
                     pq.write_table(table, target / f"{i:05d}.parquet")
         return str(target)
@@ -43,16 +46,34 @@ class Cut(Data):
 
 def steps(setting: Setting) -> list[Row]:
     """Every tuple of the interesting operator stepped over; in the order of arrival, how many cannot be."""
-    data = Cut(setting.data.scale, setting.data.root)
-    data.folder = setting.scratch / "cut"
-    rows = []
-    for name, pair in WORKFLOWS.items():
-        setting.tick(f"steps of {name}")
-        setting.pair(name)
-        rows.append(_stepped(setting, name, pair.samovar(data)))
-    setting.tick("steps of w4, as tuples arrive")
-    rows.append(_overlaps(setting, _as_they_arrive(WORKFLOWS["w4"].samovar(data))))
-    return rows
+    rows = [stepped(setting, name) for name in WORKFLOWS]
+    without, taken, operator = overlapping(setting)
+    row = {"operator": operator, "tuples": taken, "step-overs": taken - without}
+    return [*rows, {"workflow": "w4, as tuples arrive", **row}]
+
+
+def stepped(setting: Setting, name: str, tuples: int = TUPLES) -> Row:
+    """The steps of one workflow over so many tuples a source."""
+    setting.tick(f"steps of {name}")
+    return _stepped(setting, name, setting.pair(name).samovar(_cut(setting, tuples)))
+
+
+def overlapping(
+    setting: Setting,
+    words: tuple[str, str] = ("happy", "glad"),
+    tuples: int = TUPLES,
+    *,
+    arrival: bool = True,
+) -> tuple[int, int, str]:
+    """How many tuples of W4 have no step-over, of how many, at which operator (IcedTea, Table 4)."""
+    setting.tick(f"overlaps of w4, {' and '.join(words)}")
+    setting.pair("w4")
+    flow = w4_samovar(_cut(setting, tuples), words)
+    return _overlaps(setting, _as_they_arrive(flow) if arrival else flow)
+
+
+def _cut(setting: Setting, tuples: int) -> Cut:
+    return Cut(setting.data.scale, setting.data.root, setting.scratch / f"cut-{tuples}", tuples)
 
 
 def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
@@ -113,7 +134,7 @@ def _arriving(op: Any) -> Any:
     return msgspec.structs.replace(op, order="arrival")
 
 
-def _overlaps(setting: Setting, flow: sv.Workflow) -> Row:
+def _overlaps(setting: Setting, flow: sv.Workflow) -> tuple[int, int, str]:
     operator = interesting("w4", flow)
     past = setting.open(setting.run(flow))
     moment = past.jump(operator, tuples=0)
@@ -126,9 +147,4 @@ def _overlaps(setting: Setting, flow: sv.Workflow) -> Row:
             without += 1
             moment = moment.step_into(operator)
     past.close()
-    return {
-        "workflow": "w4, as tuples arrive",
-        "operator": operator,
-        "tuples": taken,
-        "step-overs": taken - without,
-    }
+    return without, taken, operator
