@@ -1,9 +1,9 @@
 """The data sets of the benchmarks: made once, kept in a cache, the same bytes for the same scale and seed.
 
 ``Data(scale)`` names the Parquet folders of the TPC-H tables (through ``tpchgen-cli``), of the generated
-tweets and of the two review categories. ``ensure`` makes what is missing. A folder appears in the cache by a
-rename, complete or not at all, so an interrupted or a second process does no harm. File names sort in the
-order of their rows.
+tweets, of the two review categories, and of the data of Texera's workflows. ``ensure`` makes what is missing. A
+folder appears in the cache by a rename, complete or not at all, so an interrupted or a second process does no harm.
+File names sort in the order of their rows.
 
 Scale 1 is TPC-H scale factor 1, 1 M tweets and 945 K reviews.
 """
@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.reviews import CATEGORIES, reviews
+from benchmarks.texera_data import ROWS_AT_SCALE_1, rows_of
 from benchmarks.tweets import TWEETS_AT_SCALE_1, tweets
 
 __all__ = ["DATASETS", "Data", "DataError", "default_root"]
@@ -50,7 +51,7 @@ _TPCH_BYTES = {
 }
 _MIN_TPCH_FILES = {"lineitem": 8, "orders": 4}
 
-DATASETS: tuple[str, ...] = (*_TPCH_BYTES, "tweets", *CATEGORIES)
+DATASETS: tuple[str, ...] = (*_TPCH_BYTES, "tweets", *CATEGORIES, *ROWS_AT_SCALE_1)
 """Every name that ``Data`` knows."""
 
 
@@ -108,6 +109,10 @@ class Data:
             rows = _rows(TWEETS_AT_SCALE_1, self.scale)
             users = max(500, rows // 4)
             return _write(folder, rows, lambda chunk, chunks, size: tweets(_SEED, chunk, chunks, size, users))
+        if name in ROWS_AT_SCALE_1:
+            fixed = name in ("places", "prices")  # what is joined with stays
+            rows = _rows(ROWS_AT_SCALE_1[name], 1.0 if fixed else self.scale)
+            return _write(folder, rows, lambda chunk, chunks, size: rows_of(name, _SEED, chunk, chunks, size))
         rows = _rows(CATEGORIES[name].rows_at_scale_1, self.scale)
         return _write(folder, rows, lambda chunk, _, size: reviews(_SEED, name, chunk, size))
 

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KnnSentiment", "count_month", "sentiment_of_rating"]
+__all__ = ["KnnSentiment", "count_month", "judged", "sentiment_of_rating"]
 
 _WORDS = 4  # a signature is 4 x 64 bits
 _BITS = _WORDS * 64
@@ -97,3 +97,21 @@ def _slots(window: int) -> npt.NDArray[np.int64]:
 def _bit(word: str) -> int:
     """The bit of a word: CRC-32, because Python's own hash differs between processes."""
     return 1 << (crc32(word.encode()) % _BITS)
+
+
+_GOOD = frozenset(
+    ["love", "great", "best", "thanks", "good", "happy", "glad", "better", "live", "right", "well", "please"]
+)
+_BAD = frozenset(["never", "don't", "hate", "bad", "off", "last", "why", "fire", "no", "not"])
+
+
+def judged(text: str) -> float:
+    """The sentiment of a text, from -1 to 1: good and bad words, and what a negation before them makes of them."""
+    words = text.lower().split()
+    total = weight = 0
+    for before, word in zip(["", *words], words, strict=False):
+        value = (word in _GOOD) - (word in _BAD)
+        if value:
+            total += -value if before in ("not", "no", "never") else value
+            weight += 1
+    return total / weight if weight else 0.0

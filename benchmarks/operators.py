@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import samovar as sv
-from benchmarks.logic import KnnSentiment, count_month
+from benchmarks.logic import KnnSentiment, count_month, judged
 
-__all__ = ["MonthlyCount", "SentimentAnalyzer"]
+__all__ = ["MonthlyCount", "SentimentAnalyzer", "TweetSentiment"]
 
 
 class MonthlyCount(sv.Operator):
@@ -44,3 +44,17 @@ class SentimentAnalyzer(sv.Operator):
             "overall": overall,
             "sentiment": self.model.step(row["reviewText"], overall),
         }
+
+
+class TweetSentiment(sv.Operator):
+    """The sentiment of a tweet, with a mini-step before it is judged and one after."""
+
+    output = "region bigint, sentiment double"
+    stateless = True
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any] | None]:
+        """Judge one tweet."""
+        yield None
+        value = judged(row["text"])
+        yield None
+        yield {"region": row["region"], "sentiment": value}

@@ -1,0 +1,30 @@
+"""Texera's three workflows against hand-written PySpark jobs, at a tiny scale and two epoch sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.data import Data
+from benchmarks.texera import TEXERA
+from pyspark.sql import SparkSession
+from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    made = Data(0.01, tmp_path_factory.mktemp("texera"))
+    made.ensure(sorted({table for flow in TEXERA.values() for table in flow.inputs}), progress=False)
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(TEXERA))
+def test_a_workflow_gives_what_the_plain_job_gives(
+    name: str, spark: SparkSession, data: Data, tmp_path: Path
+) -> None:
+    pair = TEXERA[name]
+    expected = pair.plain(spark, data).toArrow()
+    assert expected.num_rows
+    for size in (150_000, EPOCH_SIZES[1]):
+        run = run_flow(spark, pair.samovar(data), tmp_path / "runs", epoch_bytes=size)
+        assert_same(expected, run.result("S"), ordered=False, note=f"epochs of {size}")
