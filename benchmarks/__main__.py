@@ -14,6 +14,7 @@ _BENCHMARKS = {
     "pauses": "a direct pause of a run on Spark, from the call to all stopped: Python operators, native epochs",
     "monitor": "the Yahoo streaming benchmark as two live queries: throughput with and without a monitor",
     "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
+    "papers": "the experiments of the three papers: measured, beside their figures, and a page of results",
     "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
 }
 
