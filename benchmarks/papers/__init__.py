@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.data import default_root
-from benchmarks.papers import diffstream, icedtea, icedtea_travel, scaling, texera
+from benchmarks.papers import beside, diffstream, icedtea, icedtea_travel, scaling, texera
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.goals import TARGETS
 from benchmarks.papers.report import fill, write
@@ -31,6 +31,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *texera.EXPERIMENTS,
     *diffstream.EXPERIMENTS,
     *scaling.EXPERIMENTS,
+    *beside.EXPERIMENTS,
 )
 _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS = _ROOT / "benchmarks" / "results"

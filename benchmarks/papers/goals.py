@@ -10,7 +10,7 @@ from benchmarks.papers.context import ratios
 from benchmarks.papers.icedtea import FIVE
 from benchmarks.papers.targets import Measured, Target
 
-__all__ = ["TARGETS"]
+__all__ = ["SHOWN", "TARGETS"]
 
 _ENGINE = "Engine"
 _TRAVEL = "Time travel"
@@ -173,6 +173,14 @@ def _jump_growth(name: str) -> Callable[[Measured], float]:
     return value
 
 
+def _memory_growth(key: str) -> Callable[[Measured], float]:
+    def value(measured: Measured) -> float:
+        small, large = measured["beside.memory"]["driver"]["drivers"]
+        return float(large[key] - small[key])
+
+    return value
+
+
 def _engine() -> list[Target]:
     made = [
         Target(
@@ -205,6 +213,25 @@ def _engine() -> list[Target]:
         )
         for part in FIVE
     ]
+    made.append(
+        Target(
+            _ENGINE,
+            "driver's memory on ten times the input: Python process grows by",
+            _memory_growth("python_growth_mb"),
+            at_most=40,
+            unit="MB",
+            only_full=True,
+        )
+    )
+    made.append(
+        Target(
+            _ENGINE,
+            "`samovar --help`",
+            lambda measured: statistics.median(measured["beside.help"]["help"]["seconds"]["help"]),
+            at_most=0.5,
+            unit="s",
+        )
+    )
     return [
         *made,
         Target(_ENGINE, "log against the input, worst of W1 to W5", _log_share, at_most=0.001, unit="%"),
@@ -319,3 +346,31 @@ TARGETS: tuple[Target, ...] = (
         for name in ("w1", "w5")
     ),
 )
+
+
+SHOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        _ENGINE,
+        "results equal plain Spark's: W1 to W5, TPC-H, random workflows, any epoch size",
+        "tests/oracle",
+    ),
+    (
+        _ENGINE,
+        "drivers, Python workers and executors killed: no epoch lost or counted twice",
+        "--slow tests/e2e",
+    ),
+    (_ENGINE, "a cluster of one master and two workers", "--slow tests/e2e/test_cluster.py"),
+    (_TRAVEL, "the story of IcedTea's sections 3 and 4", "tests/replay/test_story.py"),
+    (
+        _TRAVEL,
+        "stepping gives the states of a run from scratch; steps back undo",
+        "tests/oracle/test_time_travel.py",
+    ),
+    (_LIVE, "pause, hold, fix and modify; nothing lost, nothing twice", "tests/runtime"),
+    (_LIVE, "the channel: wrong tokens, garbage, slow and lost peers", "tests/control"),
+    (_DIFF, "verdicts equal a brute-force implementation of the definition", "tests/diff/test_oracle.py"),
+    (_DIFF, "the four case studies", "tests/examples/test_diffstream.py"),
+    ("Workbench", "security, convergence of edits, runs over HTTP", "tests/server"),
+    ("Workbench", "the whole of it in a real browser, edit to other screen among it", "--web"),
+)
+"""Targets that are not numbers, and the tests that show them."""

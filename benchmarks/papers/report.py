@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.papers.charts import draw
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, spread_of
+from benchmarks.papers.goals import SHOWN
 from benchmarks.papers.store import Store
 from benchmarks.papers.targets import Finding, Target, find
 
@@ -27,6 +28,7 @@ _TITLES = {
     "texera": "Texera: live interaction",
     "diffstream": "DiffStream: differential testing",
     "scaling": "Scaling",
+    "beside": "Beside the papers",
 }
 
 
@@ -91,6 +93,12 @@ def page(
         "## Targets",
         "",
         *_targets(findings, store.document["size"]),
+        "",
+        "What is not a number is shown by tests:",
+        "",
+        "| | shown | by |",
+        "|---|---|---|",
+        *(f"| {area} | {what} | `scripts/test {where}` |" for area, what, where in SHOWN),
     ]
     for group in dict.fromkeys(f.id.split(".")[0] for e in experiments for f in e.figures):
         lines += ["", f"## {_TITLES.get(group, group)}"]

@@ -15,7 +15,7 @@ from benchmarks.papers import EXPERIMENTS, main
 from benchmarks.papers.charts import Chart, Series, draw
 from benchmarks.papers.context import Context
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size
-from benchmarks.papers.goals import TARGETS
+from benchmarks.papers.goals import SHOWN, TARGETS
 from benchmarks.papers.report import fill, page, write
 from benchmarks.papers.runner import run, to_measure
 from benchmarks.papers.store import NotResults, Store
@@ -286,6 +286,12 @@ def test_sizes_can_be_kept_in_a_file_and_full_has_every_part_of_quick() -> None:
         for size in ("quick", "full"):
             for part in experiment.parts(size):
                 json.dumps(experiment.part_size(size, part))
+
+
+def test_tests_that_the_page_names_are_there() -> None:
+    for _, _, where in SHOWN:
+        for path in where.split():
+            assert path.startswith("--") or (ROOT / path).exists(), path
 
 
 def test_targets_are_unknown_where_nothing_was_measured() -> None:
