@@ -91,6 +91,18 @@ class _Rows:
     def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
         return ()
 
+    def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        pass
+
+    def counted(self) -> list[m.Counted]:
+        return []
+
+    def credit(self, breakpoint: str, upto: int) -> None:
+        pass
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        return {}
+
     def figures(self) -> dict[str, m.Figures]:
         return {"F": m.Figures(taken=self.number, given=self.kept)}
 

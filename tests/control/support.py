@@ -199,6 +199,18 @@ class Loop:
         self.factor = int(code.body)
         return (m.Switch(code.version, self.place()),)
 
+    def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        pass
+
+    def counted(self) -> list[m.Counted]:
+        return []
+
+    def credit(self, breakpoint: str, upto: int) -> None:
+        pass
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        return {}
+
     def figures(self) -> dict[str, m.Figures]:
         return {"X": m.Figures(taken=self.number, given=self.number)}
 

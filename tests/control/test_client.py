@@ -21,6 +21,7 @@ TASK = m.TaskBegun(task="t1", run="run", epoch=2, attempt="a", operators=("X",))
 
 def break_connection(one: Client) -> None:
     """As a network would: both directions are gone, and nobody said so."""
+    assert one.wait_connected(WAIT)  # its Hello is heard before it knows that it is connected
     assert one._sock is not None
     one._sock.shutdown(socket.SHUT_RDWR)
 

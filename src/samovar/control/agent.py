@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from samovar.control import messages as m
@@ -46,6 +46,18 @@ class Hooks(Protocol):
     def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
         """Go over to other code, with the state: all of it or, raising, nothing. Says which tuple is the first."""
 
+    def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        """The breakpoints that stand from now on. Credit given before is void."""
+
+    def counted(self) -> list[m.Counted]:
+        """What was counted for each breakpoint that counts."""
+
+    def credit(self, breakpoint: str, upto: int) -> None:
+        """So many tuples may be counted for a breakpoint."""
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """What each operator has taken and given in this task."""
+
     def figures(self) -> dict[str, m.Figures]:
         """Figures of each operator. Called on the client's thread: only reads."""
 
@@ -69,6 +81,7 @@ class Agent:
         self._turn = threading.Lock()
         self._outside = False
         self._abandoned: TaskAbandoned | None = None
+        self._reached: m.Reached | None = None
 
     # --- the life of a task -----------------------------------------------------------------------------------------
 
@@ -98,7 +111,7 @@ class Agent:
         standing.task, standing.stopped, standing.held, standing.switches = None, None, None, ()
         self.client.gauge = self.client.on_news = None
         if task is not None:
-            self.client.send(m.TaskEnded(task=task.task))
+            self.client.send(m.TaskEnded(task=task.task, counts=self._hooks.counts()))
 
     def check(self) -> None:
         """Obey what has come; returns when the worker may go on. Raises TaskAbandoned when it shall not."""
@@ -144,6 +157,25 @@ class Agent:
             self.client.standing.held = None
         return self._decisions.pop(held.hold)
 
+    def reach(self, reached: m.Reached) -> None:
+        """Report a tuple that meets a breakpoint's condition; returns when the worker may go on."""
+        self._reached = reached
+        self.client.send(reached)
+        while self._unseen:
+            self._await()
+        self._stay_stopped()
+
+    @property
+    def _unseen(self) -> bool:
+        return self._reached is not None
+
+    def wait_for_credit(self, counted: m.Counted, there: Callable[[], bool]) -> None:
+        """Say that no credit is left for a breakpoint, and wait until there is, or until the worker may go on."""
+        self.client.send(counted)
+        while not there():
+            self._await()
+        self._stay_stopped()
+
     def new_hold(self) -> str:
         """A name for a hold that no other one has."""
         self._holds += 1
@@ -186,6 +218,12 @@ class Agent:
             self._give_state(message)
         elif isinstance(message, m.InFlightWanted):
             self._give_in_flight(message)
+        elif isinstance(message, m.Breakpoints):
+            self._set_breakpoints(message.breakpoints)
+        elif isinstance(message, m.Credit):
+            self._hooks.credit(message.breakpoint, message.upto)
+        elif isinstance(message, m.Seen):
+            self._reached = None
         elif isinstance(message, m.Abandon) and message.task == task:
             raise TaskAbandoned(f"The task ends early: {message.why}.")
 
@@ -196,10 +234,20 @@ class Agent:
         for version in sorted({c.version for codes in orders.codes.values() for c in codes}):
             each = {n: c for n, codes in orders.codes.items() for c in codes if c.version == version}
             self._switch(version, each)
+        self._set_breakpoints(orders.breakpoints)
+        if self._reached is not None:  # it may not have been heard
+            self.client.send(self._reached)
         if orders.stop is not None:
             self._stop(orders.stop)
         elif self._order is not None:
             self._go(self._order)
+
+    def _set_breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        self._hooks.breakpoints(standing)
+        for counted in self._hooks.counted():
+            self.client.send(counted)
+        if standing:
+            self.client.send(m.Armed(breakpoints=tuple(b.name for b in standing)))
 
     def _stop(self, order: int) -> None:
         if self._task is not None:

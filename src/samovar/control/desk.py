@@ -10,14 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol
 
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
+from samovar.control.breaking import Standing
 from samovar.control.coordinator import Coordinator
 from samovar.control.machine import Machine
 
@@ -104,6 +106,24 @@ class Desk:
             return tuple(self.machine.holds.open.values())
 
     @property
+    def breakpoints(self) -> tuple[Standing, ...]:
+        """Breakpoints that stand: a copy."""
+        with self._turn:
+            return tuple(replace(s) for s in self.machine.breaks.standing.values())
+
+    @property
+    def reached(self) -> tuple[m.Reached, ...]:
+        """Breakpoints that were reached since the run went on last."""
+        with self._turn:
+            return tuple(self.machine.breaks.at)
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """What operators have taken and given, in committed epochs and in tasks of this one that have ended."""
+        with self._turn:
+            return self.machine.breaks.counts
+
+    @property
     def busy(self) -> tuple[tuple[str, m.TaskBegun], ...]:
         """Workers that have a task, and the task."""
         with self._turn:
@@ -124,13 +144,23 @@ class Desk:
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
-    def begin_epoch(self, epoch: int, attempt: str, expected: float | None = None) -> bool:
-        """Wait until an attempt may begin, and begin it; False when the run is to end instead."""
+    def begin_epoch(
+        self,
+        epoch: int,
+        attempt: str,
+        expected: float | None = None,
+        counts: Mapping[str, tuple[int, int]] | None = None,
+    ) -> bool:
+        """Wait until an attempt may begin, and begin it; False when the run is to end instead. `counts`: what operators
+        have taken and given in committed epochs."""
         with self._turn:
             self._gate.wait_for(lambda: self._open or self._over)
             if self._over:
                 return False
-            self._handle(e.EpochBegun(epoch=epoch, attempt=attempt, at=time.monotonic(), expected=expected))
+            begun = e.EpochBegun(
+                epoch=epoch, attempt=attempt, at=time.monotonic(), expected=expected, counts=counts or {}
+            )
+            self._handle(begun)
             return True
 
     def wait_open(self) -> bool:

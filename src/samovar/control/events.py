@@ -12,6 +12,9 @@ from typing import Literal
 from samovar.control import messages as m
 
 __all__ = [
+    "BreakReached",
+    "BreakRequested",
+    "BreakTakenBack",
     "Command",
     "Consistency",
     "DecisionMade",
@@ -136,6 +139,29 @@ class DecisionMade(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BreakRequested(Command):
+    """Pause where a breakpoint says; `limit` is for one that counts. Answered when all workers know."""
+
+    breakpoint: m.Breakpoint
+    limit: int = 0
+
+    @property
+    def asks(self) -> str:
+        return f"set breakpoint {self.breakpoint.name} at '{self.breakpoint.operator}'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakTakenBack(Command):
+    """A breakpoint stands no more."""
+
+    name: str
+
+    @property
+    def asks(self) -> str:
+        return f"take back breakpoint {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class StopRequested(Command):
     """End the run. Answered when it has ended."""
 
@@ -181,6 +207,12 @@ class Reported:
             about = f"began a task of epoch {said.epoch} ({', '.join(said.operators)})"
         elif isinstance(said, m.Held):
             about = f"held a tuple at '{said.place.operator}': {said.error}"
+        elif isinstance(said, m.Reached):
+            about = f"reached breakpoint {said.breakpoint} at '{said.place.operator}'"
+        elif isinstance(said, m.Armed):
+            about = f"knows of breakpoints {', '.join(said.breakpoints)}"
+        elif isinstance(said, m.Counted):
+            about = f"counted {said.used:,} tuples for breakpoint {said.breakpoint}"
         elif isinstance(said, m.Switched):
             about = f"could not take version {said.version}" if said.error else f"took version {said.version}"
         return f"worker {self.worker} {about}"
@@ -220,6 +252,8 @@ class EpochBegun:
     attempt: str
     at: float = 0.0
     expected: float | None = None
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """What operators have taken and given in the epochs committed so far."""
 
     @property
     def words(self) -> str:
@@ -228,9 +262,10 @@ class EpochBegun:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochCommitted:
-    """The epoch counts."""
+    """The epoch counts. `counts`: what operators have taken and given up to its end."""
 
     epoch: int
+    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
@@ -258,6 +293,17 @@ class RowHeld:
     @property
     def words(self) -> str:
         return f"'{self.held.place.operator}' failed on a row inside Spark: {self.held.error}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakReached:
+    """A tuple of the last epoch meets a condition that only its end shows: pause before the next one."""
+
+    reached: m.Reached
+
+    @property
+    def words(self) -> str:
+        return f"breakpoint {self.reached.breakpoint} was reached at '{self.reached.place.operator}'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +345,7 @@ Event = (
     | EpochCommitted
     | EpochFailed
     | RowHeld
+    | BreakReached
     | RunEnded
     | DriverRestarted
 )

@@ -24,6 +24,7 @@ from typing import Any
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
+from samovar.control.breaking import Standing
 from samovar.control.changing import Change
 from samovar.control.roster import Member
 from samovar.control.state import RunState
@@ -46,6 +47,8 @@ class Machine(RunState):
             e.InFlightRequested: self._on_question,
             e.ModifyRequested: self._on_modify,
             e.DecisionMade: self._on_decision,
+            e.BreakRequested: self._on_break,
+            e.BreakTakenBack: self._on_break_taken_back,
             e.StopRequested: self._on_stop,
             e.PatienceEnded: self._on_patience_ended,
             e.Reported: self._on_report,
@@ -55,6 +58,7 @@ class Machine(RunState):
             e.EpochCommitted: self._on_epoch_over,
             e.EpochFailed: self._on_epoch_over,
             e.RowHeld: self._on_row_held,
+            e.BreakReached: self._on_break_reached,
             e.RunEnded: self._on_ended,
             e.DriverRestarted: self._on_restarted,
         }
@@ -68,6 +72,9 @@ class Machine(RunState):
             m.InFlightGiven: self._given,
             m.Switched: self._switched,
             m.Held: self._held,
+            m.Reached: self._reached,
+            m.Armed: lambda member, said: self.breaks.armed(member.name, said.breakpoints),
+            m.Counted: lambda member, said: self.breaks.hear(member.name, said),
             m.Bye: lambda member, _: self._forget(member.name),
         }
 
@@ -137,6 +144,7 @@ class Machine(RunState):
         for command in self._pausing:
             self._refuse(command, "The pause was taken back before everything had stopped.")
         self._pause, self._paused, self._pausing, self._letting = None, False, [], False
+        self.breaks.at.clear()
         self._resuming.append(event.command)
 
     def _on_question(self, event: e.InspectRequested | e.InFlightRequested) -> None:
@@ -174,6 +182,30 @@ class Machine(RunState):
                     self._tell(member.name, made.rule)
         self._answer(event.command, "takes effect on resume" if self._pause == "direct" else "")
 
+    def _on_break(self, event: e.BreakRequested) -> None:
+        made = Standing(event.breakpoint, event.limit, command=event.command)
+        if event.breakpoint.counts and self.breaks.counted(made) >= event.limit:
+            words = "taken" if event.breakpoint.counts == "taken" else "given"
+            self._refuse(
+                event.command,
+                f"Expected a number of tuples still to come, got {event.limit:,}: '{event.breakpoint.operator}' has "
+                f"{words} {self.breaks.counted(made):,}.",
+                "Go back to that moment instead: sv.open(run.recording).jump(...).",
+            )
+            return
+        self.breaks.standing[event.breakpoint.name] = made
+        if not event.breakpoint.at_end:
+            made.unarmed = {w.name for w in self.workers.running(event.breakpoint.operator)}
+        self._tell_breakpoints()
+
+    def _on_break_taken_back(self, event: e.BreakTakenBack) -> None:
+        if self.breaks.standing.pop(event.name, None) is None:
+            known = ", ".join(self.breaks.standing) or "there is none"
+            self._refuse(event.command, f"Expected a breakpoint ({known}), got {event.name!r}.")
+            return
+        self._tell_breakpoints()
+        self._answer(event.command)
+
     def _on_stop(self, event: e.StopRequested) -> None:
         self._drop_pending("The run is being stopped.")
         self._stopping.append(event.command)
@@ -200,6 +232,9 @@ class Machine(RunState):
             else:
                 self._change.at_epoch_end = True
                 self._cancel("a worker did not take other code in time")
+        elif name in self.breaks.commands():
+            self.breaks.answered(name)
+            self._answer(name, "not every worker has said that it knows of it")
         elif name in self._stopping:
             self._stopping.remove(name)
             self._answer(name, "it is being stopped")
@@ -223,6 +258,7 @@ class Machine(RunState):
     def _forget(self, worker: str) -> None:
         self.workers.drop(worker)
         self.holds.forget_worker(worker)
+        self.breaks.forget(worker)
         self._asks.without(worker)
         if self._change is not None:
             self._change.waiting.discard(worker)
@@ -272,8 +308,13 @@ class Machine(RunState):
             member.order = self._order
         rules, rulings = self.holds.standing(task.operators, task.epoch)
         stop = member.order if member.stop else None
+        breakpoints = self.breaks.of(task.operators)
+        self.breaks.expect(member.name, task.operators)
         self._tell(
-            member.name, m.Orders(task=task.task, stop=stop, codes=codes, rules=rules, rulings=rulings)
+            member.name,
+            m.Orders(
+                task=task.task, stop=stop, codes=codes, rules=rules, rulings=rulings, breakpoints=breakpoints
+            ),
         )
         return True
 
@@ -284,6 +325,7 @@ class Machine(RunState):
 
     def _task_ended(self, member: Member, ended: m.TaskEnded) -> None:
         if member.task is not None and member.task.task == ended.task:
+            self.breaks.ended(ended.counts)
             self._task_over(member)
 
     def _did(self, member: Member, said: m.Stopped | m.WentOn) -> None:
@@ -333,6 +375,11 @@ class Machine(RunState):
         elif not known:
             self._out.append(i.NoteHeld(held))
 
+    def _reached(self, member: Member, said: m.Reached) -> None:
+        if member.task is not None and self.breaks.reach(said):
+            self._break_off()
+        self._tell(member.name, m.Seen(breakpoint=said.breakpoint))
+
     # --- the engine -------------------------------------------------------------------------------------------------
 
     def _on_begun(self, event: e.EpochBegun) -> None:
@@ -343,18 +390,25 @@ class Machine(RunState):
         if not self._gate or self._ended:
             self._impossible(f"Epoch {event.epoch} cannot begin now: the run is {self.state}.")
         self._epoch = event
+        self.breaks.begin(event.counts or self.breaks.totals)
 
     def _on_epoch_over(self, event: e.EpochCommitted | e.EpochFailed) -> None:
         if self._epoch is None or self._epoch.epoch != event.epoch:
             now = "none" if self._epoch is None else f"epoch {self._epoch.epoch}"
             self._impossible(f"Epoch {event.epoch} cannot be over: {now} is under way.")
         self._leave_epoch("the epoch is over")
+        committed = isinstance(event, e.EpochCommitted) and event.counts
+        self.breaks.begin(committed or self.breaks.totals)
 
     def _on_row_held(self, event: e.RowHeld) -> None:
         if self._epoch is not None:
             self._impossible("A row can be held only after its epoch was given up.")
         if self.holds.add(event.held, None) is None:
             self._out.append(i.NoteHeld(event.held))
+
+    def _on_break_reached(self, event: e.BreakReached) -> None:
+        if self.breaks.reach(event.reached):
+            self._break_off()
 
     def _on_ended(self, event: e.RunEnded) -> None:
         stops, self._stopping = self._stopping, []

@@ -20,8 +20,13 @@ __all__ = [
     "PROTOCOL",
     "Abandon",
     "Alive",
+    "Armed",
+    "Breakpoint",
+    "Breakpoints",
     "Bye",
     "Code",
+    "Counted",
+    "Credit",
     "Decision",
     "Figures",
     "Frame",
@@ -36,9 +41,11 @@ __all__ = [
     "Pause",
     "Place",
     "Progress",
+    "Reached",
     "Resume",
     "Rule",
     "Ruling",
+    "Seen",
     "StateGiven",
     "StateWanted",
     "Stopped",
@@ -123,6 +130,21 @@ class Rule(Message, tag="rule", frozen=True, kw_only=True):
     like: str
 
 
+class Breakpoint(msgspec.Struct, frozen=True, array_like=True):
+    """Where a run is to pause: at a tuple that meets a condition, or when operators have taken or given so many."""
+
+    name: str
+    operator: str
+    condition: str = ""
+    """A Python expression over the tuple's columns, the operator's states, `row` and `port`."""
+    late: bool = False
+    """Whether the condition is looked at after a tuple: it is about the state."""
+    counts: Literal["", "taken", "given"] = ""
+    """What is counted. Workers then take or give no more than they have credit for."""
+    at_end: bool = False
+    """Whether the engine looks for it when an epoch is over: workers have nothing to do with it."""
+
+
 class Ruling(msgspec.Struct, frozen=True, array_like=True):
     """A decision about one tuple that stands when its epoch is done again."""
 
@@ -148,9 +170,10 @@ class TaskBegun(Message, tag="task-begun", frozen=True, kw_only=True):
 
 
 class TaskEnded(Message, tag="task-ended", frozen=True, kw_only=True):
-    """A worker is done with a partition, in whatever way."""
+    """A worker is done with a partition, in whatever way. `counts`: what each operator has taken and given in it."""
 
     task: str
+    counts: dict[str, tuple[int, int]] = {}
 
 
 class Held(Message, tag="held", frozen=True, kw_only=True):
@@ -234,6 +257,30 @@ class Switched(Message, tag="switched", frozen=True, kw_only=True):
     error: str = ""
 
 
+class Reached(Message, tag="reached", frozen=True, kw_only=True):
+    """A tuple meets a breakpoint's condition; the worker stands before it (or behind it) until it is `Seen`."""
+
+    breakpoint: str
+    place: Place
+    shown: str = ""
+    """The tuple as text."""
+    row: bytes = b""
+
+
+class Armed(Message, tag="armed", frozen=True, kw_only=True):
+    """The breakpoints that stand with a worker, from its next tuple on."""
+
+    breakpoints: tuple[str, ...] = ()
+
+
+class Counted(Message, tag="counted", frozen=True, kw_only=True):
+    """How many tuples the operator of a breakpoint has taken (or given) in this task. `wants`: no credit is left."""
+
+    breakpoint: str
+    used: int
+    wants: bool = False
+
+
 class Alive(Message, tag="alive", frozen=True, kw_only=True):
     """Nothing to say but that one is there. Both sides say it."""
 
@@ -257,6 +304,7 @@ class Orders(Message, tag="orders", frozen=True, kw_only=True):
     """Code newer than what the task came with, version by version: each has its own transfer of state."""
     rules: tuple[Rule, ...] = ()
     rulings: tuple[Ruling, ...] = ()
+    breakpoints: tuple[Breakpoint, ...] = ()
 
 
 class Pause(Message, tag="pause", frozen=True, kw_only=True):
@@ -301,6 +349,25 @@ class Decision(Message, tag="decision", frozen=True, kw_only=True):
     row: bytes = b""
 
 
+class Breakpoints(Message, tag="breakpoints", frozen=True, kw_only=True):
+    """The breakpoints that stand from now on, all of them."""
+
+    breakpoints: tuple[Breakpoint, ...] = ()
+
+
+class Credit(Message, tag="credit", frozen=True, kw_only=True):
+    """So many tuples of this task may be taken (or given) in all before asking again."""
+
+    breakpoint: str
+    upto: int
+
+
+class Seen(Message, tag="seen", frozen=True, kw_only=True):
+    """It is known that a breakpoint was reached; what follows from it was told before."""
+
+    breakpoint: str
+
+
 class Abandon(Message, tag="abandon", frozen=True, kw_only=True):
     """End the task at the next tuple or mini-step: its epoch does not count."""
 
@@ -319,9 +386,25 @@ FromWorker = (
     | InFlightGiven
     | Switched
     | Held
+    | Reached
+    | Armed
+    | Counted
     | Alive
     | Bye
 )
 ToWorker = (
-    Orders | Pause | Resume | StateWanted | InFlightWanted | Modify | Decision | Rule | Abandon | Alive | Bye
+    Orders
+    | Pause
+    | Resume
+    | StateWanted
+    | InFlightWanted
+    | Modify
+    | Decision
+    | Rule
+    | Breakpoints
+    | Credit
+    | Seen
+    | Abandon
+    | Alive
+    | Bye
 )

@@ -13,6 +13,7 @@ from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.asking import Asks
+from samovar.control.breaking import Breaks
 from samovar.control.changing import Change, Codes
 from samovar.control.holding import Holds
 from samovar.control.roster import Member, Roster
@@ -31,6 +32,7 @@ class RunState:
         self.workers = Roster()
         self.holds = Holds()
         self.codes = Codes()
+        self.breaks = Breaks()
         self._asks = Asks()
         self._epoch: e.EpochBegun | None = None
         self._cancelling = False
@@ -86,7 +88,8 @@ class RunState:
     def pending(self) -> tuple[str, ...]:
         """Commands that have not been answered."""
         change = [self._change.command] if self._change is not None and self._change.command else []
-        return (*self._pausing, *self._resuming, *self._asks.commands, *change, *self._stopping)
+        arming = self.breaks.commands()
+        return (*self._pausing, *self._resuming, *self._asks.commands, *arming, *change, *self._stopping)
 
     # --- what comes out ---------------------------------------------------------------------------------------------
 
@@ -107,6 +110,8 @@ class RunState:
         for command in self.pending:
             if command not in self._stopping:
                 self._refuse(command, why)
+        for command in self.breaks.commands():
+            self.breaks.answered(command)
         self._pausing, self._resuming, self._change = [], [], None
         self._asks = Asks()
         self._pause, self._paused, self._letting = None, False, False
@@ -116,6 +121,7 @@ class RunState:
     def _task_over(self, member: Member) -> None:
         member.end()
         self.holds.forget_worker(member.name)
+        self.breaks.forget(member.name)
         self._asks.without(member.name)
         if self._change is not None:
             self._change.waiting.discard(member.name)
@@ -152,11 +158,15 @@ class RunState:
             return
         while self._settle_change():
             pass
+        self._settle_counts()
         self._settle_workers()
         self._settle_pause()
         if self._resuming and (self._wants_stop or self.workers.all_going):
             for command in self._take("_resuming"):
                 self._answer(command)
+        for command in self.breaks.commands(waiting=False):
+            self.breaks.answered(command)
+            self._answer(command)
         self._out += self._asks.settled(self.state)
         self._set_gate(self._pause is None and not self.holds.open)
 
@@ -170,6 +180,30 @@ class RunState:
         commands: list[str] = getattr(self, name)
         setattr(self, name, [])
         return commands
+
+    def _settle_counts(self) -> None:
+        for worker, credit in self.breaks.grants():
+            self._tell(worker, credit)
+        reached = self.breaks.full()
+        if reached:
+            self._break_off()
+            self._tell_breakpoints()
+
+    def _break_off(self) -> None:
+        """Pause, since a breakpoint was reached; workers are told at once."""
+        for command in self._take("_resuming"):
+            self._answer(command, "paused again before everything went on")
+        if not (self._pause and self._paused):
+            self._pause = "direct" if self._epoch is not None else "aligned"
+            self._paused = self._letting = False
+        self._settle_workers()
+
+    def _tell_breakpoints(self) -> None:
+        for member in self.workers.busy:
+            if member.connected and member.task is not None:
+                self.breaks.expect(member.name, member.task.operators)
+                its = self.breaks.of(member.task.operators)
+                self._tell(member.name, m.Breakpoints(breakpoints=its))
 
     def _settle_workers(self) -> None:
         stop = self._wants_stop

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from pyspark.errors import PySparkException
 
@@ -32,8 +32,16 @@ class Watch:
     """A condition on an operator's input tuples, looked for in every epoch."""
 
     def __init__(
-        self, context: RunContext, interactions: Interactions, operator: str, condition: str, limit: int
+        self,
+        context: RunContext,
+        interactions: Interactions,
+        operator: str,
+        condition: str,
+        limit: int,
+        reached: Callable[[str, int, str, int], None] | None = None,
     ) -> None:
+        """`reached`: called before the next epoch begins when one has such tuples, with the operator, the epoch, the
+        first one's interaction and their number."""
         graph = context.plan.graph
         if operator not in graph.ops:
             raise UnknownName(operator, graph.ops, what="an operator of the run")
@@ -42,9 +50,10 @@ class Watch:
         self.operator = operator
         self.condition = condition
         self.limit = limit
+        self.reached = reached
         self._check()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="samovar-watch")
-        self._running: list[Future[Any]] = []
+        self._running: list[Future[list[Interaction]]] = []
         self._plans: Plans | None = None
 
     def _check(self) -> None:
@@ -63,7 +72,10 @@ class Watch:
     def committed(self, fact: EpochCommitted) -> None:
         """Look through an epoch that has just been committed."""
         epochs = list(self.context.history.epochs)
-        self._running.append(self._pool.submit(self._look, fact, epochs))
+        looking = self._pool.submit(self._look, fact, epochs)
+        self._running.append(looking)
+        if self.reached is not None and looking.exception() is None and (made := looking.result()):
+            self.reached(self.operator, fact.epoch, made[0].id, len(made))
 
     def finish(self) -> None:
         """Wait until all epochs are looked through."""
@@ -74,7 +86,7 @@ class Watch:
                 log.warning("watch on %s: an epoch could not be searched", self.operator, exc_info=True)
         self._pool.shutdown()
 
-    def _look(self, fact: EpochCommitted, epochs: list[EpochCommitted]) -> None:
+    def _look(self, fact: EpochCommitted, epochs: list[EpochCommitted]) -> list[Interaction]:
         context = self.context
         history = History(started=context.history.started, epochs=epochs)
         if self._plans is None:
@@ -107,3 +119,4 @@ class Watch:
             noted = InteractionsMade(at=time.time(), made=tuple(made))
             context.recording.log.append(noted)
             context.history.add(noted)
+        return made

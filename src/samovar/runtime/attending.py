@@ -8,7 +8,7 @@ no state and leaves a sign, so that the attempt it belongs to never counts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -19,6 +19,7 @@ from samovar.control.agent import Agent
 from samovar.control.client import client_for
 from samovar.record.state_files import dumps
 from samovar.runtime.arrival import partition_number
+from samovar.runtime.breaking import Watched
 from samovar.runtime.plain_states import attributes
 
 if TYPE_CHECKING:
@@ -59,9 +60,11 @@ QUIET = Quiet()
 class Feeding:
     """Rows on their way through the tuple loop. How far it has come is read off the iterator: the loop pays nothing."""
 
-    def __init__(self, rows: Sequence[Any], before: int = 0) -> None:
+    def __init__(self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None) -> None:
+        """`kept`: for a loop that keeps no other count, how many of the rows in its output were counted before."""
         self.rows = rows
         self.before = before
+        self.kept = kept
         self.waiting = iter(rows)
 
     @property
@@ -108,6 +111,8 @@ class Attendance:
         self._address = control[0]
         self._names = [s.name for s in task.stages]
         self._step: tuple[int, int, int] | None = None
+        self._behind = False
+        """Whether that tuple is processed already."""
         self._began = time.perf_counter()
         self._idle = 0.0
         self.heard = False
@@ -150,7 +155,7 @@ class Attendance:
             yield batch
 
     def _leave(self) -> None:
-        self._step = None
+        self._step, self._behind = None, False
         self._idle -= time.perf_counter()
         self.agent.leave()
 
@@ -172,6 +177,22 @@ class Attendance:
         with self._idling():
             return self.agent.hold(held)
 
+    def reach(self, reached: m.Reached, step: tuple[int, int, int], behind: bool) -> None:
+        """Report a tuple that meets a breakpoint; returns when the loop may go on. `behind`: it is processed."""
+        self._step, self._behind = step, behind
+        with self._idling():
+            self.agent.reach(reached)
+        self._behind = False
+
+    def wait_for_credit(
+        self, counted: m.Counted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
+    ) -> None:
+        """Wait until more tuples may be processed."""
+        self._step, self._behind = step, behind
+        with self._idling():
+            self.agent.wait_for_credit(counted, there)
+        self._behind = False
+
     @contextmanager
     def _idling(self) -> Iterator[None]:
         began = time.perf_counter()
@@ -191,6 +212,7 @@ class Attendance:
         if self._step is None or self.chain is None:
             return None
         stage, port, number = self._step
+        number += int(self._behind)
         return m.Place(self._names[stage], self.task.epoch, self.chain.bucket or 0, port, number)
 
     def state(self, operator: str) -> tuple[int, bytes]:
@@ -207,7 +229,8 @@ class Attendance:
         feeding = chain.feeding if chain is not None else None
         if chain is None or feeding is None or operator != self._names[0]:
             return [], 0
-        first = feeding.taken - int(self._step is not None and feeding.taken > 0)
+        inside = self._step is not None and not self._behind and feeding.taken > 0
+        first = feeding.taken - int(inside)
         shown = [feeding.rows[i] for i in range(first, min(first + limit, len(feeding.rows)))]
         rows = chain.rows_at(shown)
         return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
@@ -215,6 +238,28 @@ class Attendance:
     def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
         """Other code comes with an epoch, never inside one."""
         raise NotImplementedError("code changes between epochs")
+
+    def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        """The breakpoints that stand from now on."""
+        if self.chain is not None and (standing or self.chain.watched):
+            if self.chain.watched is None:
+                self.chain.watched = Watched(self, self.chain)
+            self.chain.watched.set(standing, self._names)
+
+    def counted(self) -> list[m.Counted]:
+        """What was counted for breakpoints."""
+        watched = self.chain.watched if self.chain is not None else None
+        return [] if watched is None else watched.counted()
+
+    def credit(self, breakpoint: str, upto: int) -> None:
+        """So many tuples may be counted for a breakpoint."""
+        if self.chain is not None and self.chain.watched is not None:
+            self.chain.watched.credit(breakpoint, upto)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """What each operator has taken and given in this task."""
+        chain = self.chain
+        return {} if chain is None else {n: chain.counts(i) for i, n in enumerate(self._names)}
 
     def figures(self) -> dict[str, m.Figures]:
         """Figures of each operator. On the client's thread: only reads."""
@@ -225,11 +270,12 @@ class Attendance:
         busy = time.perf_counter() - self._began - max(self._idle, 0.0)
         made = {}
         for i, name in enumerate(self._names):
-            taken = sum(chain.taken[i])
+            taken, given = chain.counts(i)
             queue = 0
             if i == 0 and feeding is not None:
-                taken = max(taken, feeding.before + feeding.taken)
+                taken = max(taken, chain.passed[i][0] + feeding.before + feeding.taken)
                 queue = feeding.left
-            entries = chain.loaded[i].capture.entries()
-            made[name] = m.Figures(taken, chain.given[i], busy, queue, entries)
+            one = chain.loaded[i]
+            size = one.full_bytes + one.delta_bytes
+            made[name] = m.Figures(taken, given, busy, queue, one.capture.entries(), size)
         return made

@@ -195,7 +195,7 @@ def commit_epoch(
     context.recording.log.append(fact)
     context.history.add(fact)
     if context.steering is not None:
-        context.steering.committed()
+        context.steering.committed(fact.counters)
     return fact
 
 

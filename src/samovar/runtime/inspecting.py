@@ -85,6 +85,7 @@ class WorkerFigures:
     seconds: float
     queue: int
     state_entries: int
+    state_bytes: int = 0
 
 
 def figures_of(desk: Desk) -> tuple[WorkerFigures, ...]:
@@ -95,7 +96,8 @@ def figures_of(desk: Desk) -> tuple[WorkerFigures, ...]:
         if told is None or told.task != task.task:
             continue
         for name, f in told.operators.items():
-            made.append(WorkerFigures(name, worker, task.epoch, f.taken, f.given, f.busy, f.queue, f.entries))
+            figures = (f.taken, f.given, f.busy, f.queue, f.entries, f.size)
+            made.append(WorkerFigures(name, worker, task.epoch, *figures))
     return tuple(sorted(made, key=lambda one: (one.operator, one.worker)))
 
 

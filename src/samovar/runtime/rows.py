@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 
-__all__ = ["View", "is_simple", "picker", "stretches"]
+__all__ = ["View", "fitted", "is_simple", "picker", "stretches"]
 
 
 class View:
@@ -129,3 +129,24 @@ def is_simple(kind: pa.DataType) -> bool:
         or pa.types.is_binary(kind)
         or pa.types.is_date(kind)
     )
+
+
+def fitted(
+    batch: pa.RecordBatch, schema: pa.Schema, base: tuple[int, ...], child: int, positions: int
+) -> pa.RecordBatch:
+    """A batch a user gave, with the columns that were declared, and positions."""
+    columns = []
+    for field in schema:
+        if field.name not in batch.schema.names:
+            raise ValueError(
+                f"expected columns {', '.join(schema.names)}, got {', '.join(batch.schema.names)}"
+            )
+        columns.append(batch.column(batch.schema.names.index(field.name)).cast(field.type))
+    fields = list(schema)
+    for i in range(positions):
+        value = pa.array(
+            [base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64()
+        )
+        columns.append(value)
+        fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark import __version__ as spark_version
@@ -52,6 +51,7 @@ from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
+from samovar.runtime.watching import Watching
 from samovar.runtime.written import is_code, write_down
 
 __all__ = ["Run", "start"]
@@ -149,10 +149,11 @@ def start(
     return made
 
 
-class Run(Commands):
+class Run(Commands, Watching):
     """A run that goes on, or has ended. All methods can be called from any thread."""
 
     def __init__(self, recording: Recording, *, scratch: Path | None = None) -> None:
+        Watching.__init__(self)
         self._recording = recording
         self._scratch = scratch
         self._status: Status = "starting"
@@ -169,7 +170,6 @@ class Run(Commands):
         self._message = ""
         self._thread: threading.Thread | None = None
         self._interactions = Interactions(len(recording.history().interactions) if recording.log else 0)
-        self._watches: list[Any] = []
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.status})"
@@ -263,21 +263,6 @@ class Run(Commands):
             )
         return name
 
-    def watch(self, operator: str, condition: str, *, limit: int = 100) -> None:
-        """Mark a moment for every tuple the operator takes that meets a condition (SQL over its input columns).
-
-        The moment is the one after all that came of the tuple. At most `limit` tuples an epoch are marked.
-        """
-        assert self._context is not None
-        if self._ended.is_set():
-            raise RunError("The run has ended.", hint="Use sv.open(run.recording).first(...) or .log(...).")
-        self._watches.append(
-            type(self).watcher(self._context, self._interactions, operator, condition, limit)
-        )
-
-    watcher: ClassVar[Any] = None
-    """Makes a watch; set by the package, since watching needs the layer above."""
-
     def _operator_names(self) -> list[str]:
         return list(self._context.plan.graph.ops) if self._context is not None else []
 
@@ -308,7 +293,11 @@ class Run(Commands):
         """Run in a thread. `before` comes first, and is told how to see whether the run is to stop."""
         self._context = context
         self._steering = context.steering = Steering(
-            context.tag, context.spark, stop=self._stop.set, note=self._record
+            context.tag,
+            context.spark,
+            stop=self._stop.set,
+            note=self._record,
+            totals=context.history.totals(),
         )
         self._status = "running"
 
@@ -351,7 +340,7 @@ class Run(Commands):
         self._thread.start()
 
     def _finish_interactions(self, context: RunContext) -> None:
-        for watch in self._watches:
+        for watch in list(self._watches.values()):
             watch.finish()
         if context.history.epochs:
             self._place_interactions(context.history.epochs[-1], end=True)
@@ -359,8 +348,7 @@ class Run(Commands):
     def _committed(self, fact: EpochCommitted) -> None:
         self._last = fact
         self._place_interactions(fact)
-        for watch in self._watches:
-            watch.committed(fact)
+        self._look_through(fact)
         log.info("run %s: epoch %d committed in %.2f s", self.id, fact.epoch, fact.seconds)
         for listener in self._listeners:
             listener(self.progress)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -18,6 +18,7 @@ from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control.desk import Desk
 from samovar.errors import EnvironmentProblem
+from samovar.record.log import Counters
 from samovar.runtime.attending import Control
 from samovar.runtime.tags import cancel_tagged
 
@@ -40,8 +41,9 @@ class Steering:
         *,
         stop: Callable[[], object] = lambda: None,
         note: Callable[[Note], None] = lambda _: None,
+        totals: Mapping[str, Counters] | None = None,
     ) -> None:
-        """`stop` is called when the run is to end, `note` with what is to be recorded."""
+        """`stop` is called when the run is to end, `note` with what is to be recorded; `totals` are of past epochs."""
         self._spark = spark
         self._tag = run
         self._stop = stop
@@ -52,6 +54,7 @@ class Steering:
         self._over = threading.Event()
         self._epoch = 0
         self._code: i.UseCode | None = None
+        self._counts = {n: (sum(c.taken), c.given) for n, c in (totals or {}).items()}
         self.desk, self.control = self._open(run)
 
     def _open(self, run: str) -> tuple[Desk, Control | None]:
@@ -78,7 +81,7 @@ class Steering:
         with self._turn:
             self._epoch, self._cancelled, self._deciding = epoch, False, False
             self._over = threading.Event()
-        return self.desk.begin_epoch(epoch, attempt, expected)
+        return self.desk.begin_epoch(epoch, attempt, expected, self._counts)
 
     def may_commit(self) -> bool:
         """Whether an attempt that went well counts. If so, it can no longer be cancelled."""
@@ -86,9 +89,14 @@ class Steering:
             self._deciding = not self._cancelled
             return self._deciding
 
-    def committed(self) -> None:
-        """The attempt under way counts."""
-        self._end_attempt(e.EpochCommitted(epoch=self._epoch))
+    def committed(self, counters: Mapping[str, Counters]) -> None:
+        """The attempt under way counts, with these counters."""
+        made = dict(self._counts)
+        for name, own in counters.items():
+            taken, given = made.get(name, (0, 0))
+            made[name] = (taken + sum(own.taken), given + own.given)
+        self._counts = made
+        self._end_attempt(e.EpochCommitted(epoch=self._epoch, counts=made))
 
     def failed(self) -> bool:
         """The attempt is over and does not count; whether it was cancelled. May be told twice."""

@@ -39,11 +39,12 @@ from samovar.record.state_files import (
 )
 from samovar.runtime.arrival import in_arrival_order, partition_number
 from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
+from samovar.runtime.breaking import Watched
 from samovar.runtime.decisions import Decided, Decisions
 from samovar.runtime.loading import Loaded, load, save, told
 from samovar.runtime.marks import Marker
-from samovar.runtime.rows import View, is_simple, picker, stretches
-from samovar.runtime.tasks import Stage, Task
+from samovar.runtime.rows import View, fitted, is_simple, picker, stretches
+from samovar.runtime.tasks import Task
 from samovar.runtime.user_errors import (
     RAISED,
     Failure,
@@ -163,12 +164,16 @@ class Chain:
     attendance: Attendance | None = None
     feeding: Feeding | None = None
     """The rows at hand, for whoever asks how far the loop has come."""
+    watched: Watched | None = None
+    """Breakpoints, if somebody has set one."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.loaded: list[Loaded] = []
         self.taken: list[list[int]] = []
         self.given: list[int] = []
+        self.passed = [(0, 0) for _ in task.stages]
+        """What each operator took and gave in the buckets before this one."""
         self.bucket: int | None = None
         self.started = 0.0
         self.pickers = [picker(s.schema) for s in task.stages]
@@ -221,20 +226,21 @@ class Chain:
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
-        process = self.loaded[0].instance.process
+        process = self._process(0)
         outside = swap(self.loaded[0].results)
         pick = self.pickers[0]
         client = self.client
         before, done, given = self.taken[0][0], 0, 0
-        feeding = self.feeding = Feeding(rows, before)
+        feeding = self.feeding = Feeding(rows, before, kept=len(self.rows))
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
         try:
             for row in feeding.waiting:
                 if client.news:
+                    given = self._count(before + done, given)
                     self._attend(0, 0, before + done)
-                    process = self.loaded[0].instance.process
+                    process = self._process(0)
                 done += 1
                 out = process(row)
                 if out is None:
@@ -242,17 +248,20 @@ class Chain:
                 for made in out:
                     if made is None:
                         if client.news:
+                            given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
-                            process = self.loaded[0].instance.process
+                            process = self._process(0)
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
                     self.parents.append(row)
                 if len(self.rows) >= FLUSH:
+                    given = self._count(before + done, given)
                     swap(outside)
                     yield self._flush()
+                    feeding.kept = 0
                     swap(self.loaded[0].results)
-                    process = self.loaded[0].instance.process
+                    process = self._process(0)
         except TaskAbandoned:
             raise
         except UserError as error:
@@ -273,8 +282,7 @@ class Chain:
         finally:
             swap(outside)
             self.feeding = None
-        self.taken[0][0] = before + done
-        self.given[0] += given
+        self._count(before + done, given)
 
     def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         rows = view.rows(start, stop) if view.ports is None else []
@@ -293,6 +301,28 @@ class Chain:
         if self.attendance is not None:
             self.attendance.check(stage, port, number)
 
+    def _process(self, stage: int) -> Callable[..., Any]:
+        """An operator's `process`, as it is to be called now."""
+        process: Callable[..., Any] = self.loaded[stage].instance.process
+        return self.watched.around(stage, process) if self.watched else process
+
+    def _count(self, taken: int, given: int) -> int:
+        """What the plain loop has counted by itself, told to all; 0, to count on from."""
+        self.taken[0][0] = taken
+        self.given[0] += given
+        if self.feeding is not None:
+            self.feeding.kept = len(self.rows)
+        return 0
+
+    def counts(self, stage: int) -> tuple[int, int]:
+        """What an operator has taken and given in this task."""
+        taken, given = self.passed[stage]
+        return (
+            (taken, given)
+            if self.bucket is None
+            else (taken + sum(self.taken[stage]), given + self.given[stage])
+        )
+
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
@@ -308,7 +338,7 @@ class Chain:
         out: Any = None
         outside = swap(self.loaded[stage].results)
         try:
-            process = self.loaded[stage].instance.process
+            process = self._process(stage)
             out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
             if out is not None:
                 child = 0
@@ -456,7 +486,7 @@ class Chain:
                         raise UserError(failure)
                     self.given[0] += made.num_rows
                     self.loaded[0].prints.add_batch(made.select(spec.schema.names))
-                    yield _fit(made, spec, view.position(first), child, self.task.positions)
+                    yield fitted(made, spec.schema, view.position(first), child, self.task.positions)
                     child += made.num_rows
             except (ReplayDiffers, TaskAbandoned):
                 raise
@@ -529,6 +559,7 @@ class Chain:
         if self.task.stateful:
             for i, stage in enumerate(self.task.stages):
                 save(self.task, stage, self.loaded[i], self._header(i))
+        self.passed = [self.counts(i) for i in range(len(self.loaded))]
         self.bucket = None
 
     def _header(self, stage: int) -> Header:
@@ -569,23 +600,3 @@ def _raised_here(error: BaseException) -> bool:
     """Whether an exception was raised by this module itself, not by code it called."""
     at = error.__traceback__
     return at is not None and at.tb_next is None
-
-
-def _fit(
-    batch: pa.RecordBatch, stage: Stage, base: tuple[int, ...], child: int, positions: int
-) -> pa.RecordBatch:
-    columns = []
-    for field in stage.schema:
-        if field.name not in batch.schema.names:
-            raise ValueError(
-                f"expected columns {', '.join(stage.schema.names)}, got {', '.join(batch.schema.names)}"
-            )
-        columns.append(batch.column(batch.schema.names.index(field.name)).cast(field.type))
-    fields = list(stage.schema)
-    for i in range(positions):
-        value = pa.array(
-            [base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64()
-        )
-        columns.append(value)
-        fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

@@ -1,0 +1,176 @@
+"""Breakpoints, and the tuples that reached one. Pure data for `machine.py`.
+
+A condition is looked at by the workers, tuple by tuple. A count is of all workers together, so none of them can know
+when it is reached: each has *credit* for some tuples, asks for more when it has used it up, and waits when there is
+none. Credit comes in shares of what is left, down to single tuples: the run stands when exactly as many tuples are
+processed as were asked for. A worker whose task ends gives back what it did not use; so does one that vanishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from samovar.control import messages as m
+
+__all__ = ["Breaks", "Standing"]
+
+
+@dataclass
+class Standing:
+    """A breakpoint that stands. `limit`: the number of tuples, for one that counts."""
+
+    breakpoint: m.Breakpoint
+    limit: int = 0
+    hits: int = 0
+    used: dict[str, int | None] = field(default_factory=dict)
+    """What each worker's task has counted; None: it has not told yet."""
+    ceiling: dict[str, int] = field(default_factory=dict)
+    """What it may count up to."""
+    command: str = ""
+    """Who has asked for it and waits until it stands with all workers."""
+    unarmed: set[str] = field(default_factory=set)
+    """Workers with which it does not stand yet."""
+    asking: dict[str, None] = field(default_factory=dict)
+    """Workers that wait for credit, in the order they asked."""
+
+    def forget(self, worker: str) -> None:
+        """A worker's task is over."""
+        self.unarmed.discard(worker)
+        self.used.pop(worker, None)
+        self.ceiling.pop(worker, None)
+        self.asking.pop(worker, None)
+
+
+class Breaks:
+    """The breakpoints of a run, by name."""
+
+    def __init__(self) -> None:
+        self.standing: dict[str, Standing] = {}
+        self.at: list[m.Reached] = []
+        """What was reached since the run went on last: where it is paused now."""
+        self.totals: Mapping[str, tuple[int, int]] = {}
+        """What operators have taken and given in committed epochs."""
+        self._done: dict[str, tuple[int, int]] = {}
+        """And in tasks of this attempt that have ended."""
+        self._seen: set[tuple[str, m.Place]] = set()
+
+    @property
+    def all(self) -> tuple[m.Breakpoint, ...]:
+        """The breakpoints that stand."""
+        return tuple(s.breakpoint for s in self.standing.values())
+
+    def of(self, operators: tuple[str, ...]) -> tuple[m.Breakpoint, ...]:
+        """Those that a task with these operators has to do with."""
+        return tuple(b for b in self.all if b.operator in operators and not b.at_end)
+
+    @property
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """What operators have taken and given up to now, without the tasks under way."""
+        made = dict(self.totals)
+        for name, (taken, given) in self._done.items():
+            before = made.get(name, (0, 0))
+            made[name] = (before[0] + taken, before[1] + given)
+        return made
+
+    def counted(self, one: Standing) -> int:
+        """How many tuples were counted, as far as is known."""
+        which = 0 if one.breakpoint.counts == "taken" else 1
+        operator = one.breakpoint.operator
+        before = self.totals.get(operator, (0, 0))[which] + self._done.get(operator, (0, 0))[which]
+        return before + sum(n or 0 for n in one.used.values())
+
+    # --- epochs and tasks -------------------------------------------------------------------------------------------
+
+    def begin(self, totals: Mapping[str, tuple[int, int]]) -> None:
+        """An attempt begins: what was counted in the one before does not count, or is among the totals."""
+        self.totals = totals
+        self._done = {}
+        for one in self.standing.values():
+            one.used, one.ceiling, one.asking = {}, {}, {}
+
+    def armed(self, worker: str, names: tuple[str, ...]) -> None:
+        """A worker says which breakpoints stand with it."""
+        for name in names:
+            if name in self.standing:
+                self.standing[name].unarmed.discard(worker)
+
+    def commands(self, *, waiting: bool = True) -> list[str]:
+        """Commands that wait until their breakpoint stands everywhere; or those that need not wait any more."""
+        return [s.command for s in self.standing.values() if s.command and bool(s.unarmed) == waiting]
+
+    def answered(self, command: str) -> None:
+        """A command waits no more."""
+        for one in self.standing.values():
+            one.command = "" if one.command == command else one.command
+
+    def expect(self, worker: str, operators: tuple[str, ...]) -> None:
+        """A worker is told its breakpoints: it will say what it has counted."""
+        for one in self.standing.values():
+            if one.breakpoint.counts and one.breakpoint.operator in operators:
+                one.forget(worker)
+                one.used[worker] = None
+
+    def ended(self, counts: Mapping[str, tuple[int, int]]) -> None:
+        """A task has come to its end."""
+        for name, (taken, given) in counts.items():
+            before = self._done.get(name, (0, 0))
+            self._done[name] = (before[0] + taken, before[1] + given)
+
+    def forget(self, worker: str) -> None:
+        """A worker has no task any more."""
+        for one in self.standing.values():
+            one.forget(worker)
+
+    # --- counting ---------------------------------------------------------------------------------------------------
+
+    def hear(self, worker: str, said: m.Counted) -> None:
+        """A worker says what it has counted."""
+        one = self.standing.get(said.breakpoint)
+        if one is None or worker not in one.used:
+            return
+        one.used[worker] = said.used
+        if said.wants:
+            one.asking[worker] = None
+
+    def grants(self) -> list[tuple[str, m.Credit]]:
+        """Credit for those who ask, as far as there is some: for whom, and how much."""
+        made = []
+        for one in self.standing.values():
+            while one.asking and None not in one.used.values():
+                promised = sum(max(n or 0, one.ceiling.get(w, 0)) - (n or 0) for w, n in one.used.items())
+                left = one.limit - self.counted(one) - promised
+                if left <= 0:
+                    break
+                worker = next(iter(one.asking))
+                del one.asking[worker]
+                used = one.used[worker] or 0
+                if one.ceiling.get(worker, 0) <= used:
+                    share = left // (2 * len(one.used)) if len(one.used) > 1 else left
+                    one.ceiling[worker] = used + max(1, share)
+                made.append((worker, m.Credit(breakpoint=one.breakpoint.name, upto=one.ceiling[worker])))
+        return made
+
+    def full(self) -> list[m.Reached]:
+        """Counts that have been reached; these breakpoints stand no more."""
+        made = []
+        for name, one in list(self.standing.items()):
+            if one.breakpoint.counts and one.limit <= self.counted(one):
+                del self.standing[name]
+                place = m.Place(one.breakpoint.operator, -1, 0, 0, self.counted(one))
+                made.append(m.Reached(breakpoint=name, place=place))
+        self.at += made
+        return made
+
+    # --- conditions -------------------------------------------------------------------------------------------------
+
+    def reach(self, said: m.Reached) -> bool:
+        """A tuple meets a condition. False: not for the first time, or nobody wants to know any more."""
+        one = self.standing.get(said.breakpoint)
+        key = (said.breakpoint, said.place)
+        if one is None or key in self._seen:
+            return False
+        self._seen.add(key)
+        one.hits += 1
+        self.at.append(said)
+        return True
