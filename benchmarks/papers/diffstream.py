@@ -78,7 +78,7 @@ def _topic_rows(raw: Raw, size: Size) -> list[Row]:
         speed = f"speed-up {_SPEED_UPS[workers]}" if workers in _SPEED_UPS else "speed-up 1"
         made.append(
             Row(
-                f"parallel, {workers} workers",
+                f"parallel, {workers} worker{'s' * (workers != '1')}",
                 paper=f"133 lines, {speed}",
                 ours=statistics.median(samples),
                 other=statistics.median(base),
@@ -409,11 +409,11 @@ MONITOR = Experiment(
     ),
     quick={
         "parts": _PARTS,
-        "events": 300_000,
-        "files": 3,
+        "events": 200_000,
+        "files": 2,
         "runs": 2,
-        "long": 600_000,
-        "long_files": 12,
+        "long": 300_000,
+        "long_files": 6,
         "pushed": 50_000,
     },
     full={
@@ -603,7 +603,7 @@ COMPARE = Experiment(
             _compare_rows,
         ),
     ),
-    quick={"parts": ("all",), "rows": 100_000, "runs": 2},
+    quick={"parts": ("all",), "rows": 50_000, "runs": 2},
     full={"parts": ("all",), "rows": 1_000_000, "runs": 3},
 )
 

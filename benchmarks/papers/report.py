@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.charts import draw
-from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, spread_of
+from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size, spread_of
 from benchmarks.papers.goals import SHOWN
 from benchmarks.papers.store import Store
 from benchmarks.papers.targets import Finding, Target, find
@@ -60,7 +60,7 @@ def fill(text: str, store: Store, experiments: Sequence[Experiment]) -> str:
             raise ValueError(f"Expected the id of a figure in the page, got {found[2]!r}.")
         experiment, figure = figures[found[2]]
         raw = store.raw(experiment.name)
-        rows = figure.rows(raw, store.size(experiment.name)) if raw else []
+        rows = _rows(figure, raw, store.size(experiment.name)) or []
         return f"{found[1]}{_table(rows)}{found[4]}" if rows else found[0]
 
     return _BLOCK.sub(table, text)
@@ -71,7 +71,8 @@ def _charts(store: Store, experiments: Sequence[Experiment]) -> dict[str, str]:
     for experiment in experiments:
         raw, size = store.raw(experiment.name), store.size(experiment.name)
         for figure in experiment.figures:
-            chart = figure.chart(raw, size) if figure.chart is not None and raw else None
+            known = figure.chart is not None and _rows(figure, raw, size)
+            chart = figure.chart(raw, size) if figure.chart is not None and known else None
             if chart is not None:
                 made[figure.id.replace(".", "-")] = draw(chart)
     return made
@@ -145,7 +146,8 @@ def _about(store: Store, experiments: Sequence[Experiment]) -> list[str]:
     return [
         *lines,
         "",
-        "*Ratio* is Samovar against the alternative in the same run: below 1 Samovar takes less. In brackets, the "
+        "*Ratio* is Samovar against the alternative in the same run: below 1 Samovar takes less (for events a second, "
+        "above 1 it does more). In brackets, the "
         "quartiles of single rounds. Papers' machines were other ones, so their seconds stand beside ours only to "
         "show the shape. A number that a paper shows only as a drawing is not given.",
     ]
@@ -155,8 +157,8 @@ def _spreads(store: Store, experiments: Sequence[Experiment]) -> list[Any]:
     found = []
     for experiment in experiments:
         raw = store.raw(experiment.name)
-        for figure in experiment.figures if raw else ():
-            rows = figure.rows(raw, store.size(experiment.name))
+        for figure in experiment.figures:
+            rows = _rows(figure, raw, store.size(experiment.name)) or []
             found += [s for row in rows if (s := spread_of(row.ratios)) is not None]
     return found
 
@@ -195,14 +197,30 @@ def _figure(experiment: Experiment, figure: Figure, store: Store, charts: set[st
     if not raw:
         why = "only with `--full`" if not experiment.parts(size) else "not measured in this file"
         return [*lines, f"{why[0].upper()}{why[1:]}."]
+    numbers = store.size(experiment.name)
+    rows = _rows(figure, raw, numbers)
+    if not rows:
+        why = (
+            "Its part was not measured."
+            if rows is not None
+            else "Measured by another version: use `--again`."
+        )
+        return [*lines, why]
     name = figure.id.replace(".", "-")
     if name in charts:
         lines += [f"![{figure.title}]({_IMAGES}/{name}.svg)", ""]
-    numbers = store.size(experiment.name)
-    lines += [_table(figure.rows(raw, numbers)).rstrip("\n")]
+    lines += [_table(rows).rstrip("\n")]
     if numbers:
         lines += ["", f"<sub>`{figure.id}`: {_cell(_sizes(numbers))}</sub>"]
     return lines
+
+
+def _rows(figure: Figure, raw: Raw, size: Size) -> list[Row] | None:
+    """A figure's rows; None where what was measured lacks something they need."""
+    try:
+        return figure.rows(raw, size) if raw else []
+    except KeyError:
+        return None
 
 
 def _sizes(numbers: Mapping[str, Any]) -> str:

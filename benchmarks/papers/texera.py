@@ -7,7 +7,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ __all__ = ["EXPERIMENTS"]
 _THREE = ("w1", "w2", "w3")
 _LONGEST = 120.0
 """Seconds after which no further pause of a kind is made."""
+_PATIENCE = 1.5
 _EPOCHS = 12
 _IN_FLIGHT_MB = {
     "w1": "0.07 MB with 1 VM, 0.1 MB with 2",
@@ -46,7 +47,11 @@ def _pauses(
     operator: str | None = None,
     epoch_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Milliseconds of pauses at random instants, and the bytes in flight; runs are begun anew as they end."""
+    """Milliseconds of pauses at random instants, and the bytes in flight; runs are begun anew as they end.
+
+    With an `operator`, direct pauses come while a worker is at work in it, if one is within a second or so: a pause
+    before cancels the epoch, and one after the other would keep it from ever getting there.
+    """
     chance = random.Random(5)
     tracker = spark.sparkContext.statusTracker()
     made: list[float] = []
@@ -64,6 +69,8 @@ def _pauses(
                 if run.status == "starting" or not tracker.getActiveJobsIds():
                     time.sleep(0.002)
                     continue
+                if operator is not None and mode == "direct":
+                    _at_work(run, operator)
                 time.sleep(chance.uniform(0.0, 0.2))
                 found = _pause(run, mode)
                 if found is None:
@@ -74,6 +81,18 @@ def _pauses(
         finally:
             run.stop()
     return {"ms": made, "in_flight": flying, "runs": number}
+
+
+def _at_work(run: Any, operator: str) -> None:
+    """Wait for a worker that has tuples of an operator."""
+    from samovar import SamovarError
+
+    until = time.monotonic() + _PATIENCE
+    with suppress(SamovarError):  # it has just ended
+        while (
+            time.monotonic() < until and run.status == "running" and not run.in_flight(operator, limit=1).rows
+        ):
+            time.sleep(0.005)
 
 
 def _pause(run: Any, mode: str) -> float | None:
@@ -168,6 +187,12 @@ def _p95(samples: Sequence[float]) -> float:
     return ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
 
 
+def _workers(count: str) -> str:
+    if count == "cluster":
+        return "two processes on loopback"
+    return f"{count} worker{'s' * (count != '1')}"
+
+
 _SINGLE = {
     "slow": ("4 ms a tuple, mini-steps of 1 ms", "126 ms (sentiment analysis, four mini-steps)"),
     "texera w1": ("Texera's W1", "less than 200 ms"),
@@ -202,7 +227,7 @@ def _pause_rows(raw: Raw, size: Size) -> list[Row]:
         name, workers = part.split()[:2]
         made.append(
             Row(
-                f"{name.upper()}, {'two processes on loopback' if workers == 'cluster' else workers + ' workers'}",
+                f"{name.upper()}, {_workers(workers)}",
                 paper=papers.get(name, ""),
                 ours=statistics.median(found["direct"]["ms"]),
                 unit="ms",
@@ -236,7 +261,7 @@ def _pause_chart(raw: Raw, size: Size) -> Chart | None:
 def _flight_rows(raw: Raw, size: Size) -> list[Row]:
     return [
         Row(
-            part.replace("w", "W", 1),
+            f"{part.split()[0].upper()}, {_workers(part.split()[1])}",
             paper=_IN_FLIGHT_MB[part.split()[0]],
             ours=statistics.median(found["direct"]["in_flight"]),
             unit="B",
@@ -397,7 +422,7 @@ def _look(run: Any, looks: int, chance: random.Random, direct: list[float], cons
 def _look_rows(raw: Raw, size: Size) -> list[Row]:
     return [
         Row(
-            "two processes on loopback" if part == "cluster" else f"{part} workers",
+            _workers(part),
             paper="about 100 ms direct, about 1 s consistent (W2, W3)",
             ours=statistics.median(found["direct"]),
             unit="ms",

@@ -185,6 +185,20 @@ def test_the_page_states_machine_size_paper_ratio_and_spread(tmp_path: Path) -> 
     assert write(store, [experiment], [], tmp_path / "docs")[0].read_text(encoding="utf-8") == text
 
 
+def test_measurements_of_another_version_are_named_and_do_not_hinder_the_rest(tmp_path: Path) -> None:
+    def rows_of_today(raw: Raw, size: Size) -> list[Row]:
+        return [Row(part, ours=value["seconds"]) for part, value in raw.items()]
+
+    old = tiny(lambda context, part: {"time": 4.0})
+    store = Store(tmp_path / "r.json", "quick")
+    measured(old, store, tmp_path)
+    figure = replace(old.figures[0], rows=rows_of_today)
+
+    text = page(store, [replace(old, figures=(figure,))], [])
+
+    assert "Measured by another version: use `--again`." in text
+
+
 def test_charts_that_are_no_longer_drawn_are_removed(tmp_path: Path) -> None:
     store = Store(tmp_path / "r.json", "quick")
     images = tmp_path / "docs" / "images" / "results"
