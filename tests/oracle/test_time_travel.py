@@ -23,7 +23,7 @@ from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
 from tests.oracle.travel_flows import PYTHON, Simulation, draw_flow
 
 import samovar as sv
-from samovar.replay import travel
+from samovar.replay import leaves, travel
 
 COMMON = settings(
     deadline=None,
@@ -70,6 +70,7 @@ def world(spark: SparkSession, seed: int, window: int | None) -> Iterator[World]
         if window is not None:
             patch.setattr(travel, "WINDOW", window)
             patch.setattr(travel, "MARGIN", max(1, window // 3))
+            patch.setattr(leaves, "SMALLEST", seed % 3)  # else all rows lie in one chunk
         drawn = draw_flow(rnd, Path(folder) / "data")
         size = rnd.choice([ONE_FILE, ALL_AT_ONCE])
         note(f"seed {seed}, epochs of {size} bytes, windows of {window}\n{drawn}")

@@ -12,6 +12,7 @@ import pytest
 
 import samovar as sv
 from samovar.record.log import Interaction
+from samovar.replay import leaves
 from samovar.replay.trace import Window
 from samovar.runtime import marks
 
@@ -61,6 +62,7 @@ def expected(tuples: int) -> dict[str, Any]:
 @pytest.fixture
 def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past:
     monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(leaves, "SMALLEST", 3)
     (tmp_path / "in").mkdir()
     for i in range(2):
         xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)

@@ -114,7 +114,7 @@ class Frames:
             else:
                 build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
                 build = self._named(op.inputs[b], build)
-            return self._join(op, probe, build)
+            return self._join(op, probe, self._matching(op, probe, build))
         if isinstance(op, ops.Python):
             return self._python(plan.chains[name], level)
         ins = [self.stream(up, level) for up in op.inputs]
@@ -267,6 +267,10 @@ class Frames:
         return positions_last(self._bare(name, df))
 
     # --- joins, limits ----------------------------------------------------------------------------------------------
+
+    def _matching(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+        """The rows of a build side to join with; a replay of a few rows needs but those that match them."""
+        return build
 
     def _join(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
         side = self.plan.placement.build[op.name]

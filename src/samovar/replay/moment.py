@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -92,10 +92,16 @@ class Moment:
     @cached_property
     def counters(self) -> dict[str, Counters]:
         """What every operator has taken (on each port) and given since the run began."""
+        return self._counted()
+
+    def _counted(self, names: Sequence[str] | None = None) -> dict[str, Counters]:
+        """The counters of some operators; of all, if none are named."""
         trace = self._stretch.traced.trace
-        before = self._travel.counters(self._stretch)
+        before = self._travel.counters(self._stretch, names)
         made = dict(before)
         for op, steps in trace.steps.items():
+            if names is not None and op not in names:
+                continue
             done = steps[: self._counts.get(op, 0)]
             ports = max(len(trace.edges.inputs[op]), 1)
             taken = [0] * ports
@@ -109,14 +115,14 @@ class Moment:
             old = before.get(op, Counters())
             sums = tuple(t + (old.taken[i] if i < len(old.taken) else 0) for i, t in enumerate(taken))
             made[op] = Counters(sums, old.given + given)
-        self._add_leaves(made)
+        self._add_leaves(made, names)
         return made
 
-    def _add_leaves(self, made: dict[str, Counters]) -> None:
+    def _add_leaves(self, made: dict[str, Counters], names: Sequence[str] | None) -> None:
         """Count what came from storage as given once somebody has taken it."""
         travel, level = self._travel, self._stretch.segment.level
         for leaf in leaves_of(travel.tracer.tracing, level):
-            if gives_here(travel.tracer.tracing, leaf, level):
+            if gives_here(travel.tracer.tracing, leaf, level) and (names is None or leaf in names):
                 places = {
                     step.taken.position
                     for op, _ in self._trace.edges.consumers(leaf)
@@ -138,7 +144,7 @@ class Moment:
         if isinstance(op, ops.Python) or plan.shape(operator) == "accumulate":
             stretch, steps = self._state_place(operator)
             return self._travel.timeline(stretch, operator).at(steps)
-        counted = self.counters.get(operator, Counters())
+        counted = self._counted([operator]).get(operator, Counters())
         if plan.shape(operator) == "sink":
             return {"rows": sum(counted.taken)}
         if plan.shape(operator) == "keep":

@@ -14,7 +14,8 @@ from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import Interaction
 from samovar.replay.costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
-from samovar.replay.queries import Origin, Predicate, find_first, find_origins, log_rows
+from samovar.replay.origins import Origin, find_origins
+from samovar.replay.queries import Predicate, find_first, log_rows
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
 from samovar.runtime.plans import plans_of

@@ -11,15 +11,14 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from samovar.compile.native import hidden, quoted, visible
+from samovar.compile.native import hidden
 from samovar.compile.sqltext import split_alias
 from samovar.errors import TimeTravelError, nearest
 from samovar.graph import operators as ops
@@ -29,16 +28,15 @@ from samovar.record.store import slug_unique
 from samovar.replay.native_states import first_group
 from samovar.replay.segments import Segment
 from samovar.replay.states import attributes
-from samovar.replay.trace import END, Position, StepKey, Tuple, Window
+from samovar.replay.trace import END, Position, StepKey, Window
 from samovar.replay.travel import Stretch, Travel
 from samovar.replay.worker import Probe, Record
 
 __all__ = [
-    "Origin",
     "Predicate",
     "find_first",
     "find_last_change",
-    "find_origins",
+    "in_group",
     "log_rows",
     "matching_inputs",
 ]
@@ -48,16 +46,6 @@ AHEAD = 2
 
 Predicate = str | Callable[[Mapping[str, Any]], bool]
 Found = tuple[Stretch, dict[str, int], StepKey | None]
-
-
-@dataclass(frozen=True)
-class Origin:
-    """A tuple that led to another one: who gave it, the row, and the epoch it flowed in."""
-
-    operator: str
-    row: Mapping[str, Any]
-    epoch: int
-    position: Position = field(repr=False, default=())
 
 
 # --- the first moment where something holds -------------------------------------------------------------------------
@@ -272,120 +260,18 @@ def _last_touch(
     epoch = tracer.windowed(segment, Window(None, before))
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
         df = epoch.frames.stream(tracer.plan.graph.ops[operator].inputs[0], segment.level)
-        rows = df.filter(_in_group(travel, operator, key)).select(F.array(*hidden(df)).alias("at"))
+        rows = df.filter(in_group(travel, operator, key)).select(F.array(*hidden(df)).alias("at"))
         found = rows.orderBy(F.desc("at")).limit(1).toArrow().column("at").to_pylist()
     return tuple(found[0]) if found else None
 
 
-def _in_group(travel: Travel, operator: str, key: Any) -> Column:
+def in_group(travel: Travel, operator: str, key: Any) -> Column:
     keys = travel.tracer.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
     made = F.lit(True)
     for text, value in zip(keys, values, strict=True):
         made = made & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
     return made
-
-
-# --- where a row came from ------------------------------------------------------------------------------------------
-
-
-def find_origins(travel: Travel, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
-    """The tuples that led to a row of a sink, from its own input back to the sources."""
-    travel.check(sink)
-    tracer = travel.tracer
-    if tracer.plan.shape(sink) != "sink":
-        known = [n for n in travel.operators if tracer.plan.shape(n) == "sink"]
-        raise TimeTravelError(
-            f"Expected a sink, got '{sink}'.", operator=sink, hint=f"Sinks: {', '.join(known)}."
-        )
-    up = tracer.plan.graph.ops[sink].inputs[0]
-    for number, segment in enumerate(travel.segments):
-        if not travel.taken_in(segment, sink):
-            continue
-        place = _find_row(travel, segment, up, row)
-        if place is not None:
-            stretch, _, key = travel.around(number, sink, place)
-            assert key is not None
-            made: list[Origin] = []
-            _walk(travel, stretch, stretch.traced.trace.step(key).taken, made, limit)
-            return made
-        if isinstance(row, int):
-            row -= travel.taken_in(segment, sink)
-    raise TimeTravelError(f"'{sink}' holds no such row.", operator=sink, hint=f"Got {row!r}.")
-
-
-def _find_row(travel: Travel, segment: Segment, up: str, row: Mapping[str, Any] | int) -> Position | None:
-    tracer = travel.tracer
-    epoch = tracer.windowed(segment, Window())
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(up, segment.level)
-        if isinstance(row, int):
-            if row < 0:
-                return None
-            chosen = df.select(F.array(*hidden(df)).alias("at")).orderBy("at").offset(row).limit(1)
-        else:
-            chosen = _matching(df, row).select(F.array(*hidden(df)).alias("at")).orderBy("at").limit(1)
-        found = chosen.toArrow().column("at").to_pylist()
-    return tuple(found[0]) if found else None
-
-
-def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
-    unknown = [c for c in row if c not in visible(df)]
-    if unknown:
-        raise TimeTravelError(
-            f"Expected columns {', '.join(visible(df))}, got {', '.join(unknown)}.",
-            hint="Give some of the row's columns: {'customer': 'Bob'}.",
-        )
-    for name, value in row.items():
-        df = df.filter(F.col(quoted(name)).eqNullSafe(F.lit(value)))
-    return df
-
-
-def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Origin], limit: int) -> None:
-    """From a tuple back to the leaves of its level, and through what ended there to the levels below."""
-    trace = stretch.traced.trace
-    while given is not None and len(made) < limit:
-        made.append(Origin(given.operator, given.row, stretch.segment.epoch, given.position))
-        key = trace.producer_of(given)
-        if key is None:
-            break
-        given = trace.step(key).taken
-    if given is None or len(made) >= limit:
-        return
-    operator = given.operator
-    if stretch.segment.level <= travel.tracer.plan.placement.level[operator]:
-        return
-    wanted = _came_from(travel, operator, given.row)
-    if wanted is None:
-        return
-    chosen, count = wanted
-    for number, segment in enumerate(travel.segments[: stretch.number]):
-        left = min(count, limit - len(made))
-        if not travel.taken_in(segment, operator) or left <= 0:
-            continue
-        places = matching_inputs(travel, segment, operator, chosen, left)
-        count -= len(places)
-        for _, at in places:
-            lower, _, step = travel.around(number, operator, at)
-            if step is not None:
-                _walk(travel, lower, lower.traced.trace.step(step).taken, made, limit)
-
-
-def _came_from(travel: Travel, operator: str, row: Mapping[str, Any]) -> tuple[Column, int] | None:
-    """Which input tuples of an operator that gave its output at its end led to a row, and how many at most."""
-    plan = travel.tracer.plan
-    if plan.shape(operator) == "accumulate":
-        op = plan.graph.ops[operator]
-        named = op.subset if isinstance(op, ops.DropDuplicates) and op.subset is not None else None
-        names = named or plan.schemas[operator].names[: len(plan.keys(operator))]
-        values = tuple(row[n] for n in names)
-        return _in_group(travel, operator, values[0] if len(values) == 1 else values), 1 << 30
-    if isinstance(plan.graph.ops[operator], ops.Sort):
-        made = F.lit(True)
-        for name, value in row.items():
-            made = made & F.col(quoted(name)).eqNullSafe(F.lit(value))
-        return made, 1
-    return None
 
 
 # --- logging afterwards ---------------------------------------------------------------------------------------------

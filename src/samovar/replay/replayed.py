@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from samovar.compile.frames import Frames
-from samovar.compile.native import hidden, positioned
+from samovar.compile.native import hidden, positioned, quoted
 from samovar.graph import operators as ops
 from samovar.ids import position_columns
 from samovar.record.state_files import Header, mark_name, read_header
@@ -113,9 +113,12 @@ class Windowed(Replayed):
         scratch: Path,
         *,
         steps: bool,
+        near: bool = False,
     ) -> None:
         super().__init__(context, segment, scratch)
         self.steps = steps
+        self.near = near
+        """Whether only the rows of the window flow: for operators that need nothing of what was before."""
         self.segment = segment
         self.window = window
         self.original = original
@@ -128,7 +131,7 @@ class Windowed(Replayed):
     def prefix(self) -> bool:
         """Whether rows before the window must flow too."""
         plan, level = self.plan, self.segment.level
-        return any(
+        return not self.near and any(
             plan.shape(n) in ("python", "limit") and plan.placement.works(n, level) for n in plan.graph.ops
         )
 
@@ -220,8 +223,8 @@ class Windowed(Replayed):
             units, start = units[skip:end], start + skip
         if not units:
             return self.frames._empty(name)
-        df = self.read(source, units, start)
-        return self._cut(df)
+        df = self._cut(self.read(source, units, start))
+        return self.reused(df) if self.near else df  # every operator's rows are made from these
 
     def _units(self, source: Source, start: int, stop: int) -> tuple[int, int]:
         """Which of the units a window can touch: the others need not be opened."""
@@ -297,6 +300,12 @@ class _TraceFrames(_ReplayFrames):
         if not hidden(df):
             df = self._number(name, df)
         return self.inputs._cut(df) if not whole else df
+
+    def _matching(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+        if not self.inputs.near or op.on is None:
+            return build
+        keys = F.broadcast(probe.select(*map(quoted, op.on)))
+        return self.inputs.reused(build.join(keys, on=list(op.on), how="left_semi"))
 
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
         head = self.plan.graph.ops[chain[0]]

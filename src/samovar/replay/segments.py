@@ -15,7 +15,7 @@ from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted
 from samovar.replay.trace import Edges
 
-__all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "segments_of"]
+__all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "only_native", "segments_of"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,20 @@ def edges_of(plan: Plan, level: int) -> Edges:
     order = {n: op.order for n, op in plan.graph.ops.items() if isinstance(op, ops.Python) and n in inputs}
     ranks = {n: i for i, n in enumerate(plan.graph.ops)}
     return Edges(inputs, shapes, dict(plan.width), probe, order, ranks)
+
+
+def only_native(plan: Plan, level: int, name: str) -> bool:
+    """Whether an operator's rows on a level follow from leaf tuples one by one: no Python operator or limit before."""
+    edges = edges_of(plan, level)
+    todo = [name]
+    while todo:
+        at = todo.pop()
+        if not edges.inputs.get(at):
+            continue
+        if isinstance(plan.graph.ops[at], ops.Python | ops.Batches | ops.Limit):
+            return False
+        todo += [edges.inputs[at][port] for port in edges.ports(at)]
+    return True
 
 
 def _works(placement: Placement, name: str, level: int) -> bool:

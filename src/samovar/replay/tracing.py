@@ -11,7 +11,7 @@ import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -29,8 +29,10 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters
+from samovar.replay.leaves import Leaves
 from samovar.replay.replayed import Replayed, Windowed, at_or_behind
-from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of
+from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of, only_native
+from samovar.replay.tally import Tally
 from samovar.replay.trace import END, Edges, Position, Trace, Tuple, Window
 from samovar.replay.worker import (
     TRACE,
@@ -92,6 +94,8 @@ class Tracer:
         self.history = history
         self.code = code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
+        self.leaves = Leaves(tracing, sources, self.leaf_positions)
+        self.tally = Tally(tracing, self.leaves, self._fetched)
         self._held: list[DataFrame] = []
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
@@ -116,10 +120,16 @@ class Tracer:
         """The segment's epoch as it ran."""
         return Replayed(self._context(self.plan, segment), segment, self.scratch)
 
-    def windowed(self, segment: Segment, window: Window, *, steps: bool = False) -> Windowed:
-        """The segment with positions, cut to a window. `steps`: whether Python operators record their steps."""
+    def windowed(
+        self, segment: Segment, window: Window, *, steps: bool = False, near: bool = False
+    ) -> Windowed:
+        """The segment with positions, cut to a window. `steps`: whether Python operators record their steps.
+
+        `near`: for operators that need nothing of what was before the window.
+        """
         context = self._context(self.tracing, segment)
-        return Windowed(context, self.original(segment), segment, window, self.scratch, steps=steps)
+        original = self.original(segment)
+        return Windowed(context, original, segment, window, self.scratch, steps=steps, near=near)
 
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""
@@ -175,14 +185,16 @@ class Tracer:
             if edges.inputs.get(tail):
                 epoch.frames.stream(tail, level)
         wide = max((plan.width[n] for n in wanted), default=0)
+        near = self.windowed(segment, window, near=True)
         parts: list[DataFrame] = []
         names: list[tuple[str, list[str]]] = []
         for name in wanted:
             stored = not edges.inputs[name]
             if name in fused and not stored and not isinstance(plan.graph.ops[name], ops.Batches):
                 continue
-            df = epoch.frames.stream(name, level)
-            if window.low is not None and epoch.prefix:
+            alone = only_native(plan, level, name)
+            df = (near if alone else epoch).frames.stream(name, level)
+            if window.low is not None and epoch.prefix and not alone:
                 df = df.filter(at_or_behind(df, window.low))
             own, shown = hidden(df), visible(df)
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
@@ -200,6 +212,7 @@ class Tracer:
             parts.append(
                 made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
             )
+        epoch.take_over(near)
         return parts, names
 
     def _read_native(
@@ -292,7 +305,7 @@ class Tracer:
         self, segment: Segment, name: str, *, skip: int, count: int, low: Position | None = None
     ) -> list[Position]:
         """Positions of an operator's input tuples in a segment (from `low` on), in canonical order, some of them."""
-        if name in self._inside:
+        if name in self.inside:
             return self._places_inside(segment, name, skip, count, low)
         epoch = self.windowed(segment, Window(low))
         edges = edges_of(self.tracing, segment.level)
@@ -311,7 +324,7 @@ class Tracer:
         return [tuple(at) for at in found.column("at").to_pylist()]
 
     @cached_property
-    def _inside(self) -> frozenset[str]:
+    def inside(self) -> frozenset[str]:
         """Operators that take their tuples from another one in the same worker pass."""
         return frozenset(n for chain in self.tracing.chains.values() for n in chain[1:])
 
@@ -338,17 +351,20 @@ class Tracer:
             found = (every if count is None else every.limit(count)).toArrow()
         return [tuple(at) for at in found.column("at").to_pylist()]
 
-    def counted_before(self, traced: Traced, before: Mapping[str, Counters]) -> dict[str, Counters]:
-        """What each operator had taken and given when a window began, from what it had when its epoch began."""
+    def counted_before(
+        self, traced: Traced, before: Mapping[str, Counters], wanted: Sequence[str]
+    ) -> dict[str, Counters]:
+        """What operators had taken and given when a window began, from what they had when its epoch began."""
         segment, window = traced.segment, traced.window
-        totals = dict(before)
+        totals = {n: before[n] for n in wanted if n in before}
         logged = {n: c.given for n, c in self._logged(segment).items()}
         for level in range(segment.low, segment.level):  # levels of the same epoch that went before
             below = replace(segment, level=level, units=self._units(segment))
-            totals = _added(_added(totals, self._built(below)), self._counts(below, Window(), logged))
-        totals = _added(totals, self._built(segment))
+            totals = _added(totals, self._built(below, wanted))
+            totals = _added(totals, self._counts(below, Window(), logged, wanted))
+        totals = _added(totals, self._built(segment, wanted))
         if window.low is not None:
-            totals = _added(totals, self._counts(segment, Window(None, window.low), traced.given))
+            totals = _added(totals, self._counts(segment, Window(None, window.low), traced.given, wanted))
         return totals
 
     def _logged(self, segment: Segment) -> Mapping[str, Counters]:
@@ -361,12 +377,14 @@ class Tracer:
             return dict(segment.units)
         return self.history.epochs[segment.epoch].units
 
-    def _built(self, segment: Segment) -> dict[str, Counters]:
+    def _built(self, segment: Segment, wanted: Sequence[str]) -> dict[str, Counters]:
         """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
         placement, level = self.tracing.placement, segment.level
         working = edges_of(self.tracing, level).inputs
         made: dict[str, Counters] = {}
         for name, counted in self._logged(segment).items():
+            if name not in wanted:
+                continue
             if not placement.streams[name] and level == min(placement.whole[name], default=-1):
                 made[name] = counted
             elif name in placement.build and working.get(name):
@@ -374,31 +392,54 @@ class Tracer:
                 made[name] = Counters(tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0)
         return made
 
-    def _counts(self, segment: Segment, window: Window, inside: Mapping[str, int]) -> dict[str, Counters]:
-        """Counters over a window; `inside` are the tuples given inside of chains of Python operators."""
-        epoch = self.windowed(segment, window)
+    def _counts(
+        self, segment: Segment, window: Window, inside: Mapping[str, int], wanted: Sequence[str]
+    ) -> dict[str, Counters]:
+        """Operators' counters over a window; `inside` are the tuples given inside of chains of Python operators."""
         edges = edges_of(self.tracing, segment.level)
         leaves = leaves_of(self.tracing, segment.level)
-        feeding = {up for n in edges.inputs for up in edges.inputs[n] if up in edges.inputs}
-        with self.tagged(f"counts in epoch {segment.epoch}", epoch):
-            parts = [
-                epoch.frames.stream(n, segment.level)
-                .agg(F.count(F.lit(1)).alias("n"))
-                .select(F.lit(n).alias("op"), "n")
-                for n in edges.inputs
-                if n in feeding and n not in self.tracing.fused
-            ]
-            rows = reduce(lambda a, b: a.union(b), parts).collect() if parts else []
-        given = {r["op"]: int(r["n"]) for r in rows}
+        here = {n: edges.inputs[n] for n in edges.inputs if n in wanted}
+        feeding = {up for ups in edges.inputs.values() for up in ups if up in edges.inputs}
+        needed = {n for name, ups in here.items() for n in (name, *ups) if n in feeding}
+        given = self._given(segment, window, [n for n in edges.inputs if n in needed - self.tracing.fused])
         given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
         made: dict[str, Counters] = {}
-        for name, ups in edges.inputs.items():
+        for name, ups in here.items():
             steps = edges.ports(name) if ups else ()
             taken = tuple(given.get(up, 0) if p in steps else 0 for p, up in enumerate(ups))
             if name not in leaves or gives_here(self.tracing, name, segment.level):
                 kept = edges.shapes[name] == "sink"  # a sink gives what it keeps
                 made[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
         return made
+
+    def _given(self, segment: Segment, window: Window, names: Sequence[str]) -> dict[str, int]:
+        """How many tuples operators gave in a window: from the chunks where they tell it, else by counting."""
+        known: dict[str, int] = {}
+        if window.low is None and window.high is not None and self.tally.edge(segment, window.high):
+            known = self.tally.before(segment, [n for n in names if self.tally.can(segment, n)], window.high)
+        left = [n for n in names if n not in known]
+        if not left:
+            return known
+
+        def counts(stream: Callable[[str], DataFrame]) -> DataFrame:
+            parts = [
+                stream(n).agg(F.count(F.lit(1)).alias("n")).select(F.lit(n).alias("op"), "n") for n in left
+            ]
+            return reduce(lambda a, b: a.union(b), parts)
+
+        rows = self._fetched(segment, counts, window).to_pylist()
+        return known | {r["op"]: int(r["n"]) for r in rows}
+
+    def _fetched(
+        self,
+        segment: Segment,
+        make: Callable[[Callable[[str], DataFrame]], DataFrame],
+        window: Window = Window(),  # noqa: B008 - it cannot be changed
+    ) -> pa.Table:
+        """What a frame made from the streams of a segment holds."""
+        epoch = self.windowed(segment, window)
+        with self.tagged(f"counts in epoch {segment.epoch}", epoch):
+            return make(lambda name: epoch.frames.stream(name, segment.level)).toArrow()
 
     @contextlib.contextmanager
     def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:

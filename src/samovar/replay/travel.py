@@ -21,13 +21,12 @@ from samovar.graph.state import MapState, declared
 from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
 from samovar.replay.native_states import group_changes, groups_at_start
-from samovar.replay.segments import Segment, edges_of, leaves_of, segments_of
+from samovar.replay.segments import Segment, edges_of, segments_of
 from samovar.replay.states import Timeline, apply_changes, attributes, merged
 from samovar.replay.stepping import advanced, everything
 from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Window
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
-from samovar.runtime.sources import stretches_of
 from samovar.runtime.tasks import Version
 
 __all__ = ["Stretch", "Travel"]
@@ -52,7 +51,7 @@ class Stretch:
     """The number of its segment in the run."""
     traced: Traced
     timelines: dict[str, Timeline] = field(default_factory=dict)
-    before: dict[str, Counters] | None = None
+    before: dict[str, Counters | None] = field(default_factory=dict)
     looked_ahead: bool = False
 
     @property
@@ -73,6 +72,7 @@ class Travel:
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
+        self.leaves = tracer.leaves
         self.segments: list[Segment] = segments_of(tracer.history.epochs)
         self._kept: OrderedDict[tuple[int, Window], Stretch] = OrderedDict()
         self._under_way: dict[tuple[int, Window], Future[Stretch]] = {}
@@ -169,78 +169,32 @@ class Travel:
 
     def opening(self, number: int) -> Stretch:
         """The first window of a segment."""
-        return self.stretch(number, Window(None, self._leaf_after(self.segments[number], None, WINDOW)))
+        return self.stretch(number, Window(None, self.leaves.edge_after(self.segments[number], None, WINDOW)))
 
     def following(self, stretch: Stretch) -> Stretch | None:
         """The window behind another one; None at the end of the run."""
         if stretch.window.high is None:
             return self.opening(stretch.number + 1) if stretch.number + 1 < len(self.segments) else None
         low = stretch.window.high
-        high = self._leaf_after(stretch.segment, low, WINDOW)
+        high = self.leaves.edge_after(stretch.segment, low, WINDOW)
         return self.stretch(stretch.number, Window(low, high))
 
     def preceding(self, stretch: Stretch) -> Stretch | None:
         """The window before another one; None at the start of the run."""
         low = stretch.window.low
         if low is not None:
-            first = self._leaf_before(stretch.segment, low, WINDOW)
+            first = self.leaves.edge_before(stretch.segment, low, WINDOW)
             return self.stretch(stretch.number, Window(first, low))
         number = stretch.number - 1
         if number < 0:
             return None
-        return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
+        return self.stretch(
+            number, Window(self.leaves.edge_before(self.segments[number], None, WINDOW), None)
+        )
 
     def first_leaf(self, segment: Segment) -> Position | None:
         """The position of a segment's first tuple; None when it has none."""
-        return self._leaf_after(segment, None, 0)
-
-    def _leaf_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
-        """The leaf position `count` tuples after another one; None when the segment ends before."""
-        places = self._runs(segment)
-        if places is None:
-            found = self.tracer.leaf_positions(segment, low, count + 1)
-            return found[count] if len(found) > count else None
-        left = count
-        for source, first, rows in places:
-            start = 0
-            if low is not None:
-                if (source, first + rows) <= low:
-                    continue
-                start = max(0, low[1] - first) if low[0] == source and low[1] >= first else 0
-            if start + left < rows:
-                return source, first + start + left
-            left -= rows - start
-        return None
-
-    def _leaf_before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
-        """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
-        places = self._runs(segment)
-        if places is None:
-            found = self.tracer.leaf_positions(segment, None, None)
-            stop = len(found) if high is None else sum(1 for at in found if at < high)
-            return found[stop - count] if stop > count else None
-        left = count
-        for source, first, rows in reversed(places):
-            stop = rows
-            if high is not None:
-                if (source, first) >= high:
-                    continue
-                stop = min(rows, high[1] - first) if high[0] == source else rows
-            if stop > left:
-                return source, first + stop - left
-            left -= stop
-        return None
-
-    def _runs(self, segment: Segment) -> list[tuple[int, int, int]] | None:
-        """Leaf tuples as runs (source, first place, rows), if files tell their numbers of rows; else None."""
-        made = []
-        for name in leaves_of(self.tracer.plan, segment.level):
-            source = self.tracer.sources.get(name)
-            own = None if source is None else stretches_of(source, *segment.units.get(name, (0, 0)))
-            if own is None:
-                return None
-            made += own
-        return sorted(made)
+        return self.leaves.after(segment, None, 0)
 
     # --- finding a tuple --------------------------------------------------------------------------------------------
 
@@ -276,49 +230,63 @@ class Travel:
             taken = steps[rank - 1].taken
             assert taken is not None
             return self.behind(stretch, operator, taken.position)
+        return self._counted_rank(number, operator, rank) or self._looked_rank(number, operator, rank)
+
+    def _counted_rank(
+        self, number: int, operator: str, rank: int
+    ) -> tuple[Stretch, dict[str, int], StepKey | None] | None:
+        """The same where the chunks tell in which of them a tuple lies; None where they do not."""
+        segment, leaves, tally = self.segments[number], self.leaves, self.tracer.tally
+        runs = leaves.runs(segment)
+        if runs is None or operator in self.tracer.inside:
+            return None
+        edges = self.edges[segment.level]
+        ups = [edges.inputs[operator][port] for port in edges.ports(operator)]
+        if leaves.straight(segment, operator):
+            leaf = leaves.after(segment, None, rank - 1)
+            low, high = leaf, leaf
+        elif all(tally.can(segment, up) for up in ups):
+            place = tally.place(segment, ups, rank)
+            low, high = (None, None) if place is None else (place.low, place.high)
+        else:
+            return None
+        if low is None or high is None:
+            raise _lost(operator, f"{rank:,}")
+        low = leaves.edge_before(segment, low, MARGIN)
+        stretch = self.stretch(number, Window(low, leaves.edge_after(segment, high, WINDOW)))
+        before = 0
+        if low is not None and leaves.straight(segment, operator):
+            before = leaves.rows_before(segment, low)
+        elif low is not None:
+            before = sum(tally.before(segment, ups, low).values())
+        steps = [s for s in stretch.traced.trace.steps.get(operator, ()) if s.taken is not None]
+        if len(steps) < rank - before:
+            raise _lost(operator, f"{rank:,}")
+        taken = steps[rank - before - 1].taken
+        assert taken is not None
+        return self.behind(stretch, operator, taken.position)
+
+    def _looked_rank(
+        self, number: int, operator: str, rank: int
+    ) -> tuple[Stretch, dict[str, int], StepKey | None]:
+        """The same by looking for the positions of the operator's tuples."""
+        segment = self.segments[number]
         skip = max(0, rank - 1 - MARGIN)
-        places = self._places(segment, operator, skip, WINDOW + MARGIN)
+        start, before = self.tracer.marked(segment, operator, skip)
+        places = self.tracer.positions(
+            segment, operator, skip=skip - before, count=WINDOW + MARGIN, low=start
+        )
         if len(places) < rank - skip:
             raise _lost(operator, f"{rank:,}")
         width = self.leaf_width(segment)
-        low = places[0][:width] if skip else None
+        low = self.leaves.floor(segment, places[0][:width]) if skip else None
         high = places[-1][:width] if len(places) == WINDOW + MARGIN else None
-        stretch = self.stretch(number, Window(low, high))
-        target = places[rank - 1 - skip]
-        return self.behind(stretch, operator, target)
-
-    def _places(self, segment: Segment, operator: str, skip: int, count: int) -> list[Position]:
-        """Positions of an operator's input tuples; by arithmetic where every leaf tuple reaches it as it is."""
-        runs = self._runs(segment)
-        if runs is not None and self._straight(segment, operator):
-            made: list[Position] = []
-            for source, first, rows in runs:
-                start = min(skip, rows)
-                skip -= start
-                stop = min(rows, start + count - len(made))
-                made += [(source, first + i) for i in range(start, stop)]
-            return made
-        low, before = self.tracer.marked(segment, operator, skip)
-        return self.tracer.positions(segment, operator, skip=skip - before, count=count, low=low)
-
-    def _straight(self, segment: Segment, operator: str) -> bool:
-        edges = self.edges[segment.level]
-        at = operator
-        while edges.inputs[at]:
-            if len(edges.inputs[at]) > 1 or (at != operator and edges.shapes[at] != "one"):
-                return False
-            at = edges.inputs[at][0]
-        return len(leaves_of(self.tracer.plan, segment.level)) == 1 or not any(
-            r for r in self._others(segment, at)
-        )
-
-    def _others(self, segment: Segment, leaf: str) -> list[str]:
-        return [n for n in segment.units if n != leaf]
+        high = self.leaves.ceil(segment, high) if high is not None else None
+        return self.behind(self.stretch(number, Window(low, high)), operator, places[rank - 1 - skip])
 
     def leaf_width(self, segment: Segment) -> int:
         """How many parts of a position name the leaf tuple it comes from."""
-        leaves = leaves_of(self.tracer.plan, segment.level)
-        return min(self.tracer.tracing.width[n] for n in leaves)
+        return self.leaves.width(segment, self.tracer.tracing.width)
 
     def behind(
         self, stretch: Stretch, operator: str, at: Position
@@ -340,8 +308,8 @@ class Travel:
         """The cursor behind the tuple at a position of an operator's input, in a window around it."""
         segment = self.segments[number]
         leaf = at[: self.leaf_width(segment)]
-        low = self._leaf_before(segment, leaf, MARGIN)
-        high = self._leaf_after(segment, leaf, WINDOW)
+        low = self.leaves.edge_before(segment, leaf, MARGIN)
+        high = self.leaves.edge_after(segment, leaf, WINDOW)
         return self.behind(self.stretch(number, Window(low, high)), operator, at)
 
     def failed_segment(self) -> int | None:
@@ -367,8 +335,8 @@ class Travel:
             return None
         operator, at = found[0], found[1].at
         leaf = at[: self.leaf_width(segment)]
-        low = self._leaf_before(segment, leaf, MARGIN)
-        stretch = self.stretch(number, Window(low, self._leaf_after(segment, leaf, 1)))
+        low = self.leaves.edge_before(segment, leaf, MARGIN)
+        stretch = self.stretch(number, Window(low, self.leaves.after(segment, leaf, 1)))
         trace = stretch.traced.trace
         steps = trace.steps[operator]
         place = next(s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at))
@@ -381,7 +349,9 @@ class Travel:
 
     def last_of(self, number: int) -> Stretch:
         """The last window of a segment."""
-        return self.stretch(number, Window(self._leaf_before(self.segments[number], None, WINDOW), None))
+        return self.stretch(
+            number, Window(self.leaves.edge_before(self.segments[number], None, WINDOW), None)
+        )
 
     def end(self) -> tuple[Stretch, dict[str, int]]:
         """The end of the run, or of what was committed of it."""
@@ -502,13 +472,15 @@ class Travel:
         ]
         return Timeline({"groups": base}, changes)
 
-    def counters(self, stretch: Stretch) -> dict[str, Counters]:
-        """What each operator had taken and given at a window's start."""
+    def counters(self, stretch: Stretch, names: Sequence[str] | None = None) -> dict[str, Counters]:
+        """What operators (all of them, if none are named) had taken and given at a window's start."""
         with self._lock:
-            if stretch.before is None:
-                before = self.tracer.history.totals(stretch.segment.epoch)
-                stretch.before = self.tracer.counted_before(stretch.traced, before)
-            return stretch.before
+            wanted = self.operators if names is None else list(names)
+            if missing := [n for n in wanted if n not in stretch.before]:
+                totals = self.tracer.history.totals(stretch.segment.epoch)
+                found = self.tracer.counted_before(stretch.traced, totals, missing)
+                stretch.before |= {n: found.get(n) for n in missing}
+            return {n: counted for n in wanted if (counted := stretch.before[n]) is not None}
 
 
 def _lost(operator: str, which: str) -> ReplayDiffers:

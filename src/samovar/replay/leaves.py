@@ -1,0 +1,144 @@
+"""Where the leaf tuples of a segment lie: by arithmetic where files tell their numbers of rows, else by a Spark job.
+
+Windows begin and end at edges of chunks: ranges of positions of the same size. So what operators gave before a window
+is a sum over chunks (see tally.py), whatever window somebody looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from samovar.compile.plan import Plan
+from samovar.replay.segments import Segment, edges_of, leaves_of
+from samovar.replay.trace import Position
+from samovar.runtime.sources import ROW_BITS, Source, stretches_of
+
+__all__ = ["Leaves", "Run"]
+
+Run = tuple[int, int, int]
+"""Source, first place, rows: tuples that lie one after another."""
+Looked = Callable[[Segment, Position | None, int | None], list[Position]]
+"""Finds leaf positions from one on, some of them."""
+
+SMALLEST = 8
+"""The least bits of a position inside a chunk."""
+MOST_CHUNKS = 15
+"""At most two to the power of this many chunks in a segment."""
+
+
+class Leaves:
+    """The places of leaf tuples of a recording."""
+
+    def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked) -> None:
+        self.plan = plan
+        self.sources = sources
+        self._look = look
+
+    def runs(self, segment: Segment) -> list[Run] | None:
+        """Leaf tuples as runs, if files tell their numbers of rows; else None."""
+        made: list[Run] = []
+        for name in leaves_of(self.plan, segment.level):
+            source = self.sources.get(name)
+            own = None if source is None else stretches_of(source, *segment.units.get(name, (0, 0)))
+            if own is None:
+                return None
+            made += own
+        return sorted(made)
+
+    def width(self, segment: Segment, widths: Mapping[str, int]) -> int:
+        """How many parts of a position name the leaf tuple it comes from."""
+        return min(widths[n] for n in leaves_of(self.plan, segment.level))
+
+    def straight(self, segment: Segment, operator: str) -> bool:
+        """Whether every leaf tuple reaches an operator as it is."""
+        edges = edges_of(self.plan, segment.level)
+        at = operator
+        while edges.inputs[at]:
+            if len(edges.inputs[at]) > 1 or (at != operator and edges.shapes[at] != "one"):
+                return False
+            at = edges.inputs[at][0]
+        alone = len(leaves_of(self.plan, segment.level)) == 1
+        return alone or not any(name != at for name in segment.units)
+
+    # --- positions --------------------------------------------------------------------------------------------------
+
+    def after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
+        """The leaf position `count` tuples after another one; None when the segment ends before."""
+        runs = self.runs(segment)
+        if runs is None:
+            found = self._look(segment, low, count + 1)
+            return found[count] if len(found) > count else None
+        left = count
+        for source, first, rows in runs:
+            start = 0
+            if low is not None:
+                if (source, first + rows) <= low:
+                    continue
+                start = max(0, low[1] - first) if low[0] == source and low[1] >= first else 0
+            if start + left < rows:
+                return source, first + start + left
+            left -= rows - start
+        return None
+
+    def before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
+        """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
+        runs = self.runs(segment)
+        if runs is None:
+            found = self._look(segment, None, None)
+            stop = len(found) if high is None else sum(1 for at in found if at < high)
+            return found[stop - count] if stop > count else None
+        left = count
+        for source, first, rows in reversed(runs):
+            stop = rows
+            if high is not None:
+                if (source, first) >= high:
+                    continue
+                stop = min(rows, high[1] - first) if high[0] == source else rows
+            if stop > left:
+                return source, first + stop - left
+            left -= stop
+        return None
+
+    def edge_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
+        """The first edge of a chunk that lies at least `count` tuples after a position; None: the end."""
+        at = self.after(segment, low, count)
+        return None if at is None else self.ceil(segment, at)
+
+    def edge_before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
+        """The last edge of a chunk that lies at least `count` tuples before a position; None: the start."""
+        at = self.before(segment, high, count)
+        return None if at is None else self.floor(segment, at)
+
+    def ceil(self, segment: Segment, at: Position) -> Position | None:
+        """The first edge of a chunk at or behind a leaf position (itself where there are no chunks); None: the end."""
+        bits = self.bits(segment)
+        if bits is None:
+            return at
+        edge = (at[0], -(-at[1] >> bits) << bits)
+        return edge if self.after(segment, edge, 0) is not None else None
+
+    def floor(self, segment: Segment, at: Position) -> Position | None:
+        """The last edge of a chunk at or before a leaf position (itself where there are no chunks); None: the start."""
+        bits = self.bits(segment)
+        if bits is None:
+            return at
+        edge = (at[0], at[1] >> bits << bits)
+        return edge if self.rows_before(segment, edge) else None
+
+    # --- chunks -----------------------------------------------------------------------------------------------------
+
+    def bits(self, segment: Segment) -> int | None:
+        """How many bits of a place lie inside a chunk; None where files do not tell their numbers of rows."""
+        runs = self.runs(segment)
+        if runs is None:
+            return None
+        rows = sum(n for _, _, n in runs)
+        return min(max(SMALLEST, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
+
+    def rows_before(self, segment: Segment, at: Position) -> int:
+        """How many leaf tuples lie before a position; for segments that have runs."""
+        total = 0
+        for source, first, rows in self.runs(segment) or ():
+            if (source, first) < at:
+                total += min(rows, at[1] - first) if source == at[0] else rows
+        return total

@@ -1,0 +1,86 @@
+"""Where leaf tuples lie, against a list of all of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samovar.replay import leaves
+from samovar.replay.leaves import Leaves, Run
+from samovar.replay.segments import Segment
+from samovar.replay.trace import Position
+
+COMMON = settings(deadline=None, database=None, max_examples=300)
+SEGMENT = Segment(0, 0, 0, 0, {}, first=True, last=True)
+UNIT = 64
+"""Places from one unit of the tests to the next."""
+
+
+class Told(Leaves):
+    """Leaves at runs that a test tells."""
+
+    def __init__(self, told: list[Run]) -> None:
+        self.told = told
+
+    def runs(self, segment: Segment) -> list[Run]:
+        return self.told
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[Run]:
+    sources = draw(st.integers(1, 3))
+    return [
+        (source, unit * UNIT, draw(st.integers(0, UNIT - 1)))
+        for source in range(sources)
+        for unit in range(draw(st.integers(0, 4)))
+    ]
+
+
+def every(told: list[Run]) -> list[Position]:
+    return [(source, first + i) for source, first, rows in told for i in range(rows)]
+
+
+@given(runs(), st.data())
+@COMMON
+def test_positions_so_many_tuples_away_are_those_of_the_list(told: list[Run], data: st.DataObject) -> None:
+    found, places = Told(told), every(told)
+    count = data.draw(st.integers(0, len(places) + 2))
+    at = data.draw(st.sampled_from(places)) if places else None
+    behind = [p for p in places if at is None or p >= at]
+    assert found.after(SEGMENT, at, count) == (behind[count] if count < len(behind) else None)
+    ahead = [p for p in places if at is None or p < at]
+    back = found.before(SEGMENT, at, count + 1)
+    if back is None:
+        assert len(ahead) <= count + 1
+    else:
+        assert sum(p >= back for p in ahead) == count + 1
+    if at is not None:
+        assert found.rows_before(SEGMENT, at) == len(ahead)
+
+
+@given(runs(), st.integers(0, 5), st.data())
+@COMMON
+def test_edges_leave_at_least_so_many_tuples_and_less_than_a_chunk_more(
+    told: list[Run], bits: int, data: st.DataObject
+) -> None:
+    found, places = Told(told), every(told)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaves, "SMALLEST", bits)
+        count = data.draw(st.integers(1, len(places) + 2))
+        at = data.draw(st.sampled_from(places)) if places else None
+        after, before = found.edge_after(SEGMENT, at, count), found.edge_before(SEGMENT, at, count)
+    rest = [p for p in places if at is None or p >= at]
+    if after is None:
+        assert len(rest) < count + (1 << bits)
+    else:
+        assert count <= sum(p < after for p in rest) < count + (1 << bits)
+        assert after[1] % (1 << bits) == 0
+        assert rest[-1] >= after  # something is left behind it
+    ahead = [p for p in places if at is None or p < at]
+    if before is None:
+        assert len(ahead) < count + (1 << bits)
+    else:
+        assert count <= sum(p >= before for p in ahead) < count + (1 << bits)
+        assert before[1] % (1 << bits) == 0
+        assert ahead[0] < before
