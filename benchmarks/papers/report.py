@@ -61,7 +61,11 @@ def fill(text: str, store: Store, experiments: Sequence[Experiment]) -> str:
         experiment, figure = figures[found[2]]
         raw = store.raw(experiment.name)
         rows = _rows(figure, raw, store.size(experiment.name)) or []
-        return f"{found[1]}{_table(rows)}{found[4]}" if rows else found[0]
+        if not rows:
+            return found[0]
+        days = sorted(part["at"][:10] for part in store.parts.values())
+        note = f"<sub>`{figure.id}`, size {store.document['size']}, {days[-1]}</sub>"
+        return f"{found[1]}{_table(rows)}\n{note}\n{found[4]}"
 
     return _BLOCK.sub(table, text)
 

@@ -25,6 +25,11 @@ from rich.console import Console
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def no_look_at_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.papers.runner._LOOK", None)
+
+
 def rows(raw: Raw, size: Size) -> list[Row]:
     return [
         Row(part, paper="7 s", ours=value, other=2.0, instead="by hand", ratios=(value / 2, value / 2.1))
@@ -251,6 +256,7 @@ def test_tables_of_another_page_are_filled(tmp_path: Path) -> None:
 
     assert "old" not in filled
     assert "| a | 7 s | 4 s |" in filled
+    assert "`tiny.fig1`, size quick, 20" in filled
     assert filled.endswith("<!-- end -->\nMore.\n")
     assert fill(filled, store, [experiment]) == filled
     with pytest.raises(ValueError, match="Expected the id of a figure"):
