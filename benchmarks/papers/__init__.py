@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +36,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 )
 _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS = _ROOT / "benchmarks" / "results"
+_THESE_DAYS = 2 * 86_400
 _PAGES = ("explanation/what-costs-what.md",)
 """Pages with tables that are filled from results."""
 
@@ -48,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _list(size)
         return 0
     path = (
-        options.results or _newest(size) or _RESULTS / f"{_today()}{'' if size == 'full' else '-quick'}.json"
+        options.results
+        or _newest(_RESULTS, size)
+        or _RESULTS / f"{_today()}{'' if size == 'full' else '-quick'}.json"
     )
     try:
         store = Store(path, size)
@@ -75,14 +79,15 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def _newest(size: str) -> Path | None:
-    """The newest file of a size that is not complete, so that it is gone on with also after midnight."""
-    for path in sorted(_RESULTS.glob("*.json"), reverse=True):
+def _newest(folder: Path, size: str) -> Path | None:
+    """The newest file of a size, if it is not complete and of these days: it is gone on with also after midnight."""
+    for path in sorted(folder.glob("*.json"), reverse=True):
         if path.stem.endswith("-quick") == (size == "quick"):
             try:
-                return path if to_measure(EXPERIMENTS, Store(path, size), size) else None
+                missing = to_measure(EXPERIMENTS, Store(path, size), size)
             except NotResults:
                 return None
+            return path if missing and time.time() - path.stat().st_mtime < _THESE_DAYS else None
     return None
 
 

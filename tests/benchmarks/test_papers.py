@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.papers import EXPERIMENTS, main
+from benchmarks.papers import EXPERIMENTS, _newest, main
 from benchmarks.papers.charts import Chart, Series, draw
 from benchmarks.papers.context import Context
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size
@@ -327,6 +328,17 @@ def test_the_page_of_no_results_can_be_written(tmp_path: Path) -> None:
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "0 met, 0 missed" in text
     assert "Figure 16" in text
+
+
+def test_an_unfinished_file_of_these_days_is_gone_on_with(tmp_path: Path) -> None:
+    assert _newest(tmp_path, "full") is None
+    for name, size in (("2026-01-01", "full"), ("2026-01-02", "full"), ("2026-01-03-quick", "quick")):
+        Store(tmp_path / f"{name}.json", size).save()
+
+    assert _newest(tmp_path, "full") == tmp_path / "2026-01-02.json"
+    assert _newest(tmp_path, "quick") == tmp_path / "2026-01-03-quick.json"
+    os.utime(tmp_path / "2026-01-02.json", (0, 0))
+    assert _newest(tmp_path, "full") is None
 
 
 def test_an_unknown_figure_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
