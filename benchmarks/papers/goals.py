@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.papers.context import ratios
 from benchmarks.papers.icedtea import FIVE
 from benchmarks.papers.targets import Measured, Target
+from benchmarks.papers.texera import at_work
 
 __all__ = ["SHOWN", "TARGETS"]
 
@@ -91,7 +92,7 @@ def _p95(samples: Sequence[float]) -> float:
 
 
 def _single(*parts: str) -> Callable[[Measured], float]:
-    return lambda measured: max(_p95(measured["texera.single"][part]["ms"]) for part in parts)
+    return lambda measured: max(_p95(at_work(measured["texera.single"][part])) for part in parts)
 
 
 def _native(measured: Measured) -> float:

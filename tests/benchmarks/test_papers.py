@@ -357,6 +357,7 @@ def test_the_page_of_results_was_written_from_the_file_it_names() -> None:
     store = Store(file, json.loads(file.read_text())["size"])
     charts = {file.stem for file in (ROOT / "docs" / "images" / "results").glob("*.svg")}
 
-    assert text == page(store, EXPERIMENTS, TARGETS, charts)
+    hint = "`scripts/bench papers --full --report` writes it anew"
+    assert text == page(store, EXPERIMENTS, TARGETS, charts), hint
     costs = (ROOT / "docs" / "explanation" / "what-costs-what.md").read_text(encoding="utf-8")
-    assert costs == fill(costs, store, EXPERIMENTS)
+    assert costs == fill(costs, store, EXPERIMENTS), hint
