@@ -48,7 +48,7 @@ def _topics(context: Context, part: str) -> dict[str, Any]:
     for workers in size["workers"]:
         made = way(str(workers), lambda n=workers: topics.parallel(spark, store, words, n))  # type: ignore[misc]
         ways[str(workers)] = made
-    times = context.by_turns(ways, base="sequential", runs=size["runs"])
+    times = context.by_turns(ways, base="sequential", runs=size["runs"], most=size["most"])
     assert all(answer == answers["sequential"] for answer in answers.values()), answers
     lines = {name: _lines(getattr(topics, name)) for name in ("sequential", "parallel")}
     return {"seconds": times, "lines": lines}
@@ -107,8 +107,15 @@ TOPICS = Experiment(
             _topic_rows,
         ),
     ),
-    quick={"parts": ("all",), "documents": 5, "words": 20_000, "workers": (1, 2, 4), "runs": 2},
-    full={"parts": ("all",), "documents": 5, "words": 500_000, "workers": (1, 2, 4, 6, 8), "runs": 3},
+    quick={"parts": ("all",), "documents": 5, "words": 20_000, "workers": (1, 2), "runs": 2, "most": 2},
+    full={
+        "parts": ("all",),
+        "documents": 5,
+        "words": 500_000,
+        "workers": (1, 2, 4, 6, 8),
+        "runs": 3,
+        "most": 5,
+    },
 )
 
 
