@@ -23,6 +23,8 @@ from samovar.diff.queues import Flags, Ids
 __all__ = ["Pending", "Spill"]
 
 _PACK_AT = 4096
+_ROOM = 8  # times as much as is needed may be kept
+_CHUNKS = 128  # batches kept as they came; joining them copies their rows
 Array = npt.NDArray[Any]
 
 
@@ -73,6 +75,11 @@ class _Chunk:
         self.batch = batch
         self.bytes = batch.nbytes
         self.file: SpillFile | None = None
+
+    def moved(self, first: int) -> _Chunk:
+        """The same rows under other ids."""
+        self.first = first
+        return self
 
     @property
     def spilled(self) -> bool:
@@ -164,25 +171,28 @@ class Pending:
         """Drop dead places if there are many: the new id of each old one. None if nothing changed."""
         if self.length - self.alive_count <= max(_PACK_AT, self.alive_count):
             return None
-        kept = np.flatnonzero(self.alive[: self.length])
+        living = np.flatnonzero(self.alive[: self.length])
+        count = len(living)
         new_ids = np.cumsum(self.alive[: self.length]) - 1
         chunks = []
         first = 0
         for chunk in self._chunks:
             batch = self._live(chunk)
             if batch.num_rows:
-                chunks.append(_Chunk(first, batch))
-                if batch.num_rows == chunk.batch.num_rows:
-                    chunks[-1].file = chunk.file
+                chunks.append(chunk.moved(first) if batch is chunk.batch else _Chunk(first, batch))
                 first += batch.num_rows
-        self._chunks = _joined(chunks)
+        self._chunks = _joined(chunks) if len(chunks) > _CHUNKS else chunks
         self.memory = sum(c.bytes for c in self._chunks if not c.spilled)
         if self.memory > self._spill.bound:
             self._spill_chunks()
-        self.arrays = [a[kept] for a in self.arrays]
-        self.positions = self.positions[kept]
-        self.alive = np.ones(len(kept), np.bool_)
-        self.length = len(kept)
+        together = bool(living[-1] - living[0] == count - 1)
+        kept = slice(living[0], living[0] + count) if together else living
+        room = len(self.alive) if len(self.alive) <= _ROOM * count else count
+        self.positions = _moved(self.positions, kept, count, room)
+        self.arrays = [_moved(a, kept, count, room) for a in self.arrays]
+        self.alive = np.zeros(room, np.bool_)  # the caller still holds the old one
+        self.alive[:count] = True
+        self.length = count
         self._first = 0
         return new_ids
 
@@ -230,9 +240,17 @@ def concatenated(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def _grown(array: npt.NDArray[Any], room: int, used: int) -> npt.NDArray[Any]:
-    grown = np.zeros(room, array.dtype)
+    grown = np.empty(room, array.dtype)
     grown[:used] = array[:used]
     return grown
+
+
+def _moved(array: Array, kept: slice | Ids, count: int, room: int) -> Array:
+    """What is kept, at the start: in place, unless less room will do."""
+    if room < len(array):
+        return np.array(array[kept])
+    array[:count] = array[kept]
+    return array
 
 
 def _joined(chunks: list[_Chunk]) -> list[_Chunk]:

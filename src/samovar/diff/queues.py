@@ -1,8 +1,9 @@
 """First-in, first-out queues by key, for whole arrays of keys at once.
 
-Entries lie in a few runs, oldest first, each sorted by key and, within a key, by age. Small runs are merged into larger
-ones as they come, so that there are never many: looking up n keys costs n times the logarithm of what is queued, and
-adding an entry costs a logarithm on average.
+Entries lie in runs, oldest first, each sorted by key and, within a key, by age. A stream that lags behind finds its
+partners in the oldest runs, so these stay as they were added. Once looking up has walked through many, small runs are
+merged into larger ones: then looking up n keys costs n times the logarithm of what is queued, and adding an entry
+costs a logarithm on average.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import numpy.typing as npt
 from samovar.diff.hashing import Words
 
 __all__ = ["Grouped", "Ids", "Queues", "Taken", "grouped"]
+
+_FEW = 4  # runs that a look-up may walk through
+_MOST = 256
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -85,6 +89,8 @@ class Queues:
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
+        self._walked = 0
+        """Runs looked through since the last merge, beyond a few for each look-up."""
 
     def find(self, asked: Grouped) -> Taken:
         """The next entries of each queue, the first for the first place that asks; nothing is taken out."""
@@ -95,7 +101,8 @@ class Queues:
         need = asked.sizes
         ranks = asked.ranks
         found = np.full(len(asked.order), -1, np.int64)
-        for run in self._runs:
+        for number, run in enumerate(self._runs, 1):
+            self._walked += number > _FEW
             at = np.searchsorted(run.keys, asked.keys)
             at[at == len(run.keys)] = 0
             there = run.keys[at] == asked.keys
@@ -126,15 +133,23 @@ class Queues:
         if not len(keys):
             return
         self._runs.append(_Run(keys, ids))
-        while len(self._runs) > 1 and self._runs[-2].left <= 2 * self._runs[-1].left:
-            newer, older = self._runs.pop(), self._runs.pop()
-            parts = [
-                (run.all_keys[kept], run.ids[kept]) for run in (older, newer) for kept in [alive[run.ids]]
-            ]
-            keys = np.concatenate([k for k, _ in parts])
-            ids = np.concatenate([i for _, i in parts])
-            order = np.argsort(keys, kind="stable")
-            self._runs.append(_Run(keys[order], ids[order]))
+        if len(self._runs) > _MOST or self._walked > len(self._runs):
+            self._merge(alive)
+
+    def _merge(self, alive: Flags) -> None:
+        """Neighbours as one, until each run is more than twice as long as the next."""
+        self._walked = 0
+        runs: list[_Run] = []
+        for run in self._runs:
+            runs.append(run)
+            while len(runs) > 1 and runs[-2].left <= 2 * runs[-1].left:
+                newer, older = runs.pop(), runs.pop()
+                parts = [(r.all_keys[kept], r.ids[kept]) for r in (older, newer) for kept in [alive[r.ids]]]
+                keys = np.concatenate([k for k, _ in parts])
+                ids = np.concatenate([i for _, i in parts])
+                order = np.argsort(keys, kind="stable")
+                runs.append(_Run(keys[order], ids[order]))
+        self._runs = runs
 
     def renumber(self, alive: Flags, new_ids: Ids) -> None:
         """Ids have changed; entries that were taken are dropped."""
