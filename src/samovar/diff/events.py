@@ -6,6 +6,7 @@ An event is any Python value; where columns are named, it is a mapping from colu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import ne
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 _NAN = ("NaN",)  # what every NaN becomes; no column holds tuples
 _PLAIN = frozenset({int, str, bool, bytes, type(None)})
+_SIMPLE = frozenset({*_PLAIN, float})
 
 
 def check_side(side: str) -> Side:
@@ -57,7 +59,9 @@ def canonical(value: Any) -> Any:
         return value
     if kind is float:
         return _NAN if value != value else value
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
+        if _SIMPLE.issuperset(map(type, value.values())) and not any(map(ne, value.values(), value.values())):
+            return frozenset(value.items())
         return frozenset([(k, v if type(v) in _PLAIN else canonical(v)) for k, v in value.items()])
     if isinstance(value, (list, tuple)):
         return tuple([canonical(v) for v in value])

@@ -3,7 +3,7 @@
 An index answers one question: which is the first unmatched event of a side that depends on a given event, among those
 before a given position? Keys and synchronisation answer at once, however many events wait; a punctuation looks at
 the waiting events, any other event at the waiting punctuations; a function is asked about one waiting event after
-another.
+another, where it can be seen to need it (`samovar.diff.reading`) only about those that agree in some column.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from samovar.diff.dependence import Clause, Function, Key, Punctuating, Synchronising, before
 from samovar.diff.events import SIDES, Side, cells
 from samovar.diff.problems import DependenceProblem
+from samovar.diff.reading import agreeing_columns
 
 __all__ = ["Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
 
@@ -23,6 +24,7 @@ Waiting = Mapping[Side, dict[int, Any]]
 """The unmatched events of each side by position, in order."""
 
 _PURPOSE = "used by the dependence"
+_UNCLEAR = object()
 
 
 class Index(Protocol):
@@ -203,6 +205,61 @@ class _FunctionIndex:
         """Nothing to note."""
 
 
+class _AgreeingIndex(_FunctionIndex):
+    """The function is asked about waiting events that agree in columns without which it is never true.
+
+    An event whose cells there cannot be told apart with certainty is asked about all, and all others about it: so what
+    the function raises on a missing column is told as ever.
+    """
+
+    def __init__(self, clause: Function, waiting: Waiting, columns: tuple[Any, ...]) -> None:
+        super().__init__(clause, waiting)
+        self._columns = columns
+        self._keys: Mapping[Side, dict[int, Any]] = {side: {} for side in SIDES}
+        self._groups: Mapping[Side, dict[Any, OrderedDict[int, Any]]] = {side: {} for side in SIDES}
+
+    def first(self, side: Side, mark: Any, event: Any, limit: int | None) -> int | None:
+        groups = self._groups[side]
+        key = self._key(event)
+        if key is _UNCLEAR or _UNCLEAR in groups:
+            return super().first(side, mark, event, limit)
+        group = groups.get(key)
+        if group is None:
+            return None
+        for position, other in group.items():
+            if limit is not None and position >= limit:
+                return None
+            try:
+                if self._function(event, other):
+                    return position
+            except Exception as error:
+                raise self._raised(error, event, {position: other}) from error
+        return None
+
+    def add(self, side: Side, position: int, mark: Any) -> None:
+        event = self._waiting[side][position]
+        key = self._keys[side][position] = self._key(event)
+        group = self._groups[side].get(key)
+        if group is None:
+            group = self._groups[side][key] = OrderedDict()
+        group[position] = event
+
+    def remove(self, side: Side, position: int, mark: Any) -> None:
+        key = self._keys[side].pop(position)
+        group = self._groups[side][key]
+        del group[position]
+        if not group:
+            del self._groups[side][key]
+
+    def _key(self, event: Any) -> Any:
+        try:
+            key = tuple([event[c] for c in self._columns])
+            hash(key)
+        except Exception:
+            return _UNCLEAR
+        return key if key == key else _UNCLEAR
+
+
 def index_of(clause: Clause, waiting: Waiting) -> Index:
     """The index of a clause; `waiting` is what the matcher keeps, for a clause that cannot be indexed."""
     if isinstance(clause, Key):
@@ -211,4 +268,6 @@ def index_of(clause: Clause, waiting: Waiting) -> Index:
         return SynchronisingIndex(clause)
     if isinstance(clause, Punctuating):
         return _PunctuatingIndex(clause)
+    if columns := agreeing_columns(clause.function):
+        return _AgreeingIndex(clause, waiting, columns)
     return _FunctionIndex(clause, waiting)

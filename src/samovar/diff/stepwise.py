@@ -21,7 +21,7 @@ from typing import Any
 from samovar.diff.checks import Samples
 from samovar.diff.dependence import Dependence
 from samovar.diff.equality import Equality
-from samovar.diff.events import OTHER, SIDES, Side
+from samovar.diff.events import OTHER, SIDES, Side, canonical
 from samovar.diff.indexes import Index, KeyIndex, SynchronisingIndex, index_of
 from samovar.diff.problems import DependenceProblem
 
@@ -46,6 +46,8 @@ class Stepwise:
         self.waiting: dict[Side, dict[int, Any]] = {side: {} for side in SIDES}
         self._depends = depends
         self._equal = equal
+        self._has_key = equal.has_key
+        self._key_of = canonical if equal == Equality() else equal.key_of
         self._samples = samples if samples.active else None
         self._indexes: tuple[Index, ...] = tuple(index_of(c, self.waiting) for c in depends.clauses)
         self._marks: Mapping[Side, dict[int, tuple[Any, ...]]] = {side: {} for side in SIDES}
@@ -57,9 +59,14 @@ class Stepwise:
         if self._samples is not None:
             self._samples.see(event)
         other = OTHER[side]
-        key = self._equal.key_of(event) if self._equal.has_key else None
+        key, partner = None, None
+        if self._has_key:
+            key = self._key_of(event)
+            queue = self._keys[other].get(key)
+            partner = queue[0] if queue else None
+        elif self.waiting[other]:
+            partner = self._partner(side, event)
         marks = tuple([index.mark(event) for index in self._indexes])
-        partner = self._partner(side, key, event)
         if self.waiting[other]:
             blocker = None
             for index, mark in zip(self._indexes, marks, strict=True):
@@ -78,12 +85,8 @@ class Stepwise:
         """Pairs that may still be settled otherwise: none with an equality."""
         return iter(())
 
-    def _partner(self, side: Side, key: Any, event: Any) -> int | None:
-        other = OTHER[side]
-        if self._equal.has_key:
-            queue = self._keys[other].get(key)
-            return queue[0] if queue else None
-        for position, waiting in self.waiting[other].items():
+    def _partner(self, side: Side, event: Any) -> int | None:
+        for position, waiting in self.waiting[OTHER[side]].items():
             if self._equal.equal(*((event, waiting) if side == "left" else (waiting, event))):
                 return position
         return None
@@ -91,7 +94,7 @@ class Stepwise:
     def _add(self, side: Side, position: int, event: Any, key: Any, marks: tuple[Any, ...]) -> None:
         self.waiting[side][position] = event
         self._marks[side][position] = marks
-        if self._equal.has_key:
+        if self._has_key:
             keys = self._keys[side]
             if key in keys:
                 keys[key].append(position)
@@ -111,7 +114,7 @@ class Stepwise:
                 self.waiting[side]
             )  # a dict is walked over the places of removed entries, too
             self._removed[side] = 0
-        if self._equal.has_key:
+        if self._has_key:
             keys = self._keys[side]
             queue = keys[key]
             queue.popleft()
