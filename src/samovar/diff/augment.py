@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -20,7 +21,7 @@ from pyspark.sql.types import StructType
 from samovar.diff.dependence import Dependence, Key, Predicate, Synchronising
 from samovar.diff.rowhash import quoted, row_hashes
 
-__all__ = ["PLACE", "Augmented", "augmented", "can_augment", "indexed", "offsets_of", "position"]
+__all__ = ["PLACE", "Augmented", "augmented", "can_augment", "counts_of", "indexed", "offsets_of", "position"]
 
 PLACE = "__samovar_place"
 """Where a row is: partition and row within it, as `monotonically_increasing_id` gives it."""
@@ -85,14 +86,19 @@ def augmented(
     return Augmented(df, tuple(_number(i) for i in range(len(clauses))), _line(0), _number(0))
 
 
+def counts_of(df: DataFrame) -> list[int]:
+    """How many rows each partition has. One job that reads no columns."""
+    return _by_partition(df.groupBy(F.spark_partition_id().alias("p")).agg(F.count("*").alias("n")))
+
+
 def offsets_of(df: DataFrame) -> list[int]:
     """How many rows came before each partition. One job that reads no columns."""
-    return _before(df.groupBy(F.spark_partition_id().alias("p")).agg(F.count("*").alias("n")))
+    return _running(counts_of(df))
 
 
-def indexed(df: DataFrame, name: str) -> DataFrame:
-    """The table with the number of each row. One job counts the rows of each partition."""
-    offsets = offsets_of(df)
+def indexed(df: DataFrame, name: str, counts: Sequence[int] | None = None) -> DataFrame:
+    """The table with the number of each row. One job counts the rows of each partition, unless that is known."""
+    offsets = _running(counts_of(df) if counts is None else counts)
     df = df.withColumn(name, F.monotonically_increasing_id())
     local = F.col(name).bitwiseAND(F.lit(_LOCAL))
     return df.withColumn(name, local + _pick(offsets, F.shiftright(name, 33)))
@@ -114,7 +120,7 @@ def _counted(df: DataFrame, within: bool, i: int) -> DataFrame:
         marks = df.groupBy(partition.alias("p")).agg(F.sum(mark).alias("n"))
         df = df.withColumn(_line(i), F.lit(0).cast("long")).withColumn(f"{mark}p", partition)
         window = Window.partitionBy(f"{mark}p").orderBy(PLACE)
-        offset = _pick(_before(marks), F.col(f"{mark}p"))
+        offset = _pick(_running(_by_partition(marks)), F.col(f"{mark}p"))
     before = F.sum(mark).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return df.withColumn(_number(i), (before + offset) * 2 - F.col(mark))
 
@@ -137,13 +143,14 @@ def _holds(by: Predicate) -> Column:
     return made
 
 
-def _before(counts: DataFrame) -> list[int]:
+def _by_partition(counts: DataFrame) -> list[int]:
     rows = {r["p"]: r["n"] for r in counts.collect()}
-    made, total = [], 0
-    for p in range(max(rows, default=-1) + 1):
-        made.append(total)
-        total += rows.get(p, 0)
-    return made or [0]
+    return [rows.get(p, 0) for p in range(max(rows, default=-1) + 1)]
+
+
+def _running(counts: Sequence[int]) -> list[int]:
+    """What came before each."""
+    return [0, *accumulate(counts[:-1])]
 
 
 def _pick(numbers: Sequence[int], index: Column) -> Column:

@@ -7,6 +7,7 @@ of a `Matcher` fed with both tables, up to a chance of about 2^-80 that differen
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samovar.diff.checks import check_columns
@@ -73,17 +74,27 @@ def compare(
     if cache:
         frames = {s: df.persist() for s, df in frames.items()}
     try:
-        return _way(depending, equality)(frames, agreed, depending, equality, tables, rows)
+        return _way(depending, equality)(_Asked(frames, agreed, depending, equality, tables, rows))
     finally:
         if cache:
             for df in frames.values():
                 df.unpersist()
 
 
-_Way = Callable[["dict[Side, DataFrame]", "StructType", Dependence, Equality, Tables, int], TableVerdict]
+@dataclass(frozen=True)
+class _Asked:
+    """A comparison that was asked for."""
+
+    frames: dict[Side, DataFrame]
+    schema: StructType
+    depends: Dependence
+    equal: Equality
+    tables: Tables
+    limit: int
+    """Rows a side that are brought here."""
 
 
-def _way(depends: Dependence, equal: Equality) -> _Way:
+def _way(depends: Dependence, equal: Equality) -> Callable[[_Asked], TableVerdict]:
     from samovar.diff.augment import can_augment
 
     if not equal.in_columns or not can_augment(depends):
@@ -95,123 +106,99 @@ def _way(depends: Dependence, equal: Equality) -> _Way:
     return _by_matcher
 
 
-def _by_hashes(
-    frames: dict[Side, DataFrame],
-    schema: StructType,
-    depends: Dependence,
-    equal: Equality,
-    tables: Tables,
-    limit: int,
-) -> TableVerdict:
+def _by_hashes(asked: _Asked) -> TableVerdict:
     """Structured dependences, cells compared exactly."""
     from samovar.diff.batch import find_leftovers, fingerprints, prepare, rows_left_over, unstable
 
-    prepared = prepare(frames, depends, schema)
+    prepared = prepare(asked.frames, asked.depends, asked.schema)
     buckets = fingerprints(prepared.rows)
     if not buckets.differ:
-        return tables.same(buckets.rows)
-    if not depends.clauses and buckets.held <= _FEW:
-        left_over = rows_left_over(frames, schema, buckets)
+        return asked.tables.same(buckets.rows)
+    if not asked.depends.clauses and buckets.held <= _FEW:
+        left_over = rows_left_over(asked.frames, asked.schema, buckets)
         counts = {s: len(rows) for s, rows in left_over.items()}
-        return tables.different(buckets.rows, counts, {s: Rest([], r[:limit]) for s, r in left_over.items()})
-    found = find_leftovers(prepared, buckets, limit)
+        return asked.tables.different(
+            buckets.rows, counts, {s: Rest([], r[: asked.limit]) for s, r in left_over.items()}
+        )
+    found = find_leftovers(prepared, buckets, asked.limit)
     if not any(found.counts.values()):
         raise unstable()
-    if depends.clauses:
-        return _at_places(frames, schema, tables, buckets, found)
-    return _with_hashes(frames, schema, tables, buckets, found, limit)
+    if asked.depends.clauses:
+        return _at_places(asked, buckets, found)
+    return _with_hashes(asked, buckets, found)
 
 
-def _with_hashes(
-    frames: dict[Side, DataFrame],
-    schema: StructType,
-    tables: Tables,
-    buckets: Buckets,
-    found: Leftovers,
-    limit: int,
-) -> TableVerdict:
+def _with_hashes(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:
     from samovar.diff.batch import rows_with_hashes, unstable
 
     rest: dict[Side, Rest] = {}
     for side, sign in (("left", 1), ("right", -1)):
         wanted = {h: n * sign for h, n in found.hashes.items() if n * sign > 0}
-        rows = rows_with_hashes(frames["left" if sign > 0 else "right"], schema, list(wanted))
+        rows = rows_with_hashes(asked.frames["left" if sign > 0 else "right"], asked.schema, list(wanted))
         if len(rows) < len(wanted):
             raise unstable()
-        events = [row for h, row in rows for _ in range(min(wanted[h], limit))][:limit]
+        events = [row for h, row in rows for _ in range(min(wanted[h], asked.limit))][: asked.limit]
         rest["left" if side == "left" else "right"] = Rest([], events)
-    return tables.different(buckets.rows, found.counts, rest)
+    return asked.tables.different(buckets.rows, found.counts, rest)
 
 
-def _at_places(
-    frames: dict[Side, DataFrame], schema: StructType, tables: Tables, buckets: Buckets, found: Leftovers
-) -> TableVerdict:
+def _at_places(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:
     from samovar.diff.augment import offsets_of, position
     from samovar.diff.batch import rows_at_places, unstable
 
     placed: dict[Side, dict[int, tuple[int, Any]]] = {}
     for side in SIDES:
         places = [p for line in found.places if (p := line[side]) is not None]
-        rows = rows_at_places(frames[side], schema, places)
+        rows = rows_at_places(asked.frames[side], asked.schema, places)
         if len(rows) < len(places):
             raise unstable()
-        offsets = offsets_of(frames[side]) if places else []
+        offsets = offsets_of(asked.frames[side]) if places else []
         placed[side] = {p: (position(p, offsets), row) for p, row in rows.items()}
     pairs = [tuple(None if (p := line[s]) is None else placed[s][p] for s in SIDES) for line in found.places]
     pairs.sort(key=lambda pair: min(p[0] for p in pair if p is not None))
-    return tables.parting(buckets.rows, found.counts, [(a, b) for a, b in pairs], found.lines)
+    return asked.tables.parting(buckets.rows, found.counts, [(a, b) for a, b in pairs], found.lines)
 
 
-def _by_groups(
-    frames: dict[Side, DataFrame],
-    schema: StructType,
-    depends: Dependence,
-    equal: Equality,
-    tables: Tables,
-    limit: int,
-) -> TableVerdict:
+def _by_groups(asked: _Asked) -> TableVerdict:
     """Structured dependences, floats compared with a tolerance."""
     from samovar.diff.batch import fingerprints, unstable
     from samovar.diff.partitioned import match_on_executors
     from samovar.diff.tolerant import failing_groups, groups_in_order, prepare_tolerant, rows_of_groups
 
-    prepared = prepare_tolerant(frames, depends, schema, equal)
+    prepared = prepare_tolerant(asked.frames, asked.depends, asked.schema, asked.equal)
     buckets = fingerprints(prepared.rows)
     if not buckets.differ:
-        return tables.same(buckets.rows)
-    failing = failing_groups(prepared, buckets, equal)
-    if depends.clauses:
-        found = groups_in_order(failing, limit)
+        return asked.tables.same(buckets.rows)
+    failing = failing_groups(prepared, buckets, asked.equal)
+    if asked.depends.clauses:
+        found = groups_in_order(failing, asked.limit)
         if not any(found.counts.values()):
-            return tables.same(buckets.rows)
-        return _at_places(frames, schema, tables, buckets, found)
+            return asked.tables.same(buckets.rows)
+        return _at_places(asked, buckets, found)
     failing = failing.persist()
     try:
         if failing.isEmpty():
-            return tables.same(buckets.rows)
-        chosen = {s: rows_of_groups(df, prepared, failing) for s, df in frames.items()}
+            return asked.tables.same(buckets.rows)
+        chosen = {s: rows_of_groups(df, prepared, failing) for s, df in asked.frames.items()}
         exact = [f.name for f in prepared.exact]
-        verdict, counts = match_on_executors(chosen, schema, depends, equal, limit=limit, by=exact)
+        verdict, counts = match_on_executors(
+            chosen, asked.schema, asked.depends, asked.equal, limit=asked.limit, by=exact
+        )
     finally:
         failing.unpersist()
     if verdict.equivalent:
         if len(prepared.near) == 1:
             raise unstable()
-        return tables.same(buckets.rows)
+        return asked.tables.same(buckets.rows)
     rest: dict[Side, Rest] = {s: Rest([], verdict.rest[s].events) for s in SIDES}
-    return tables.different(buckets.rows, counts, rest)
+    return asked.tables.different(buckets.rows, counts, rest)
 
 
-def _by_matcher(
-    frames: dict[Side, DataFrame],
-    schema: StructType,
-    depends: Dependence,
-    equal: Equality,
-    tables: Tables,
-    limit: int,
-) -> TableVerdict:
+def _by_matcher(asked: _Asked) -> TableVerdict:
     """All else: functions, punctuations, synchronisation with a tolerance."""
     from samovar.diff.partitioned import match_on_executors
 
-    verdict, counts = match_on_executors(frames, schema, depends, equal, limit=limit)
-    return tables.matched(verdict, counts)
+    verdict, counts = match_on_executors(
+        asked.frames, asked.schema, asked.depends, asked.equal, limit=asked.limit
+    )
+    return asked.tables.matched(verdict, counts)

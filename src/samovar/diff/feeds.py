@@ -27,8 +27,10 @@ from samovar.runtime.written import read_graph
 
 __all__ = ["Feed", "as_feed"]
 
-Take = Callable[[int, Callable[[], pa.Table]], None]
+Take = Callable[[int, Callable[[], Any]], None]
 """Given the number of a batch and what computes it; returns when the batch is dealt with."""
+Fetch = Callable[[DataFrame], Any]
+"""What a comparison takes of a micro-batch."""
 Write = Callable[[Side, DataFrame, int], Any]
 
 
@@ -52,7 +54,15 @@ class Feed(Protocol):
 class _Stream:
     """A streaming DataFrame: a query whose micro-batches are the batches."""
 
-    def __init__(self, side: Side, df: DataFrame, trigger: Mapping[str, Any], mode: str, write: Write | None):
+    def __init__(
+        self,
+        side: Side,
+        df: DataFrame,
+        trigger: Mapping[str, Any],
+        mode: str,
+        write: Write | None,
+        fetch: Fetch | None,
+    ) -> None:
         self.side: Side = side
         self.df = df
         self.what = f"a stream of {df.schema.simpleString()}"
@@ -60,18 +70,20 @@ class _Stream:
         self._trigger = dict(trigger)
         self._mode = mode
         self._write = write
+        self._fetch = fetch
 
     def start(self, take: Take, checkpoint: Path) -> None:
-        write, side = self._write, self.side
+        write, fetch, side = self._write, self._fetch, self.side
 
         def each(batch: DataFrame, number: int) -> None:
-            if write is None:
+            if write is None and fetch is None:
                 take(number, batch.toArrow)
                 return
             batch.persist()
             try:
-                write(side, batch, number)
-                take(number, batch.toArrow)
+                if write is not None:
+                    write(side, batch, number)
+                take(number, batch.toArrow if fetch is None else lambda: fetch(batch))
             finally:
                 batch.unpersist()
 
@@ -152,15 +164,16 @@ def as_feed(
     mode: str,
     write: Write | None,
     sink: str | None,
+    fetch: Fetch | None = None,
 ) -> Feed:
-    """What a side of a monitor may be."""
+    """What a side of a monitor may be. `fetch` says what is taken of a stream's micro-batches; None: their rows."""
     if isinstance(value, DataFrame):
         if not value.isStreaming:
             raise SideProblem(
                 f"Expected a streaming DataFrame on the {side} side, got one that is not.",
                 hint="Read it with spark.readStream, or compare tables with sv.diff.compare(left, right).",
             )
-        return _Stream(side, value, trigger, mode, write)
+        return _Stream(side, value, trigger, mode, write, fetch)
     if isinstance(value, Run):
         if value.recording is None:
             raise SideProblem(

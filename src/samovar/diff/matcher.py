@@ -10,7 +10,7 @@ Not promised: safety with several threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from samovar.diff.hashing import Layout
 from samovar.diff.problems import CheckpointProblem, DiffError, EventProblem
 from samovar.diff.queues import Ids
 from samovar.diff.stepwise import Difference, Relational, Stepwise, make_stepwise
-from samovar.diff.verdict import Rest, Verdict
+from samovar.diff.verdict import Rest, Verdict, at_end
 
 __all__ = ["Matcher"]
 
@@ -94,11 +94,16 @@ class Matcher:
         side = check_side(side)
         if self._done():
             return self._verdict
-        self._one_by_one(side, [as_event(event)])
+        self._one_by_one(side, [as_event(event)], (self._seen[side],))
         return self._verdict
 
-    def push_batch(self, side: Side, batch: pa.RecordBatch | pa.Table) -> Verdict | None:
-        """Take the rows of a batch in, in order. The verdict if there is one; events after it change nothing."""
+    def push_batch(
+        self, side: Side, batch: pa.RecordBatch | pa.Table, *, positions: Ids | None = None
+    ) -> Verdict | None:
+        """Take the rows of a batch in, in order. The verdict if there is one; events after it change nothing.
+
+        `positions` are the rows' places in a longer stream of which the matcher sees a part: ever larger numbers.
+        """
         side = check_side(side)
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise EventProblem(
@@ -106,10 +111,14 @@ class Matcher:
                 hint="Use push(side, event) for a single event.",
             )
         pieces = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        start = 0
         for piece in pieces:
             if self._done():
                 break
-            self._push_rows(side, piece)
+            first, rows = self._seen[side], piece.num_rows
+            places = np.arange(first, first + rows) if positions is None else positions[start : start + rows]
+            self._push_rows(side, piece, places)
+            start += rows
         return self._verdict
 
     def oldest(self, side: Side, since: int = 0) -> int | None:
@@ -138,18 +147,7 @@ class Matcher:
         """The verdict if both streams ended here; more events may follow."""
         if self._verdict is not None:
             return self._verdict
-        rest = {side: self._rest(side) for side in SIDES}
-        side = next((s for s in SIDES if rest[s].positions), None)
-        if side is None:
-            return Verdict(True, depends=self.depends.describe())
-        return Verdict(
-            False,
-            side=side,
-            position=rest[side].positions[0],
-            event=rest[side].event(0),
-            depends=self.depends.describe(),
-            rest=rest,
-        )
+        return at_end({side: self._rest(side) for side in SIDES}, self.depends.describe())
 
     def undecided(self, seconds: float) -> Verdict:
         """The verdict if nobody waits any longer, after so many seconds; more events may follow."""
@@ -210,6 +208,19 @@ class Matcher:
             )
         return matcher
 
+    def restored(self, path: str | Path) -> Matcher:
+        """A matcher for the same comparison that goes on from a checkpoint."""
+        return type(self).restore(
+            path,
+            depends=self.depends,
+            equal=self.equal,
+            spill_bytes=self._spill_bytes,
+            spill_folder=self._spill_folder,
+        )
+
+    def tidy(self) -> None:
+        """A checkpoint holds all there is: nothing of earlier ones is left."""
+
     def _done(self) -> bool:
         if self._closed:
             raise DiffError(
@@ -217,14 +228,12 @@ class Matcher:
             )
         return self._verdict is not None
 
-    def _push_rows(self, side: Side, batch: pa.RecordBatch) -> None:
+    def _push_rows(self, side: Side, batch: pa.RecordBatch, positions: Ids) -> None:
         self._schemas[side] = batch.schema
         self._return_to_arrays()
         if self._stepwise is None and can_compare_columns(self.depends, self.equal):
             if self._columnar is None:
                 self._columnar = self._new_columnar()
-            start = self._seen[side]
-            positions = np.arange(start, start + batch.num_rows)
             taken = self._columnar.push(side, batch, positions)
             self._seen[side] += taken
             if taken == batch.num_rows:
@@ -232,10 +241,10 @@ class Matcher:
             self._to_stepwise()
             self._fallbacks += 1
             self._events_until = 2**self._fallbacks
-            batch = batch.slice(taken)
+            batch, positions = batch.slice(taken), positions[taken:]
         elif self._columnar is None:
             self._check_schema(batch.schema)
-        self._one_by_one(side, rows_of(batch))
+        self._one_by_one(side, rows_of(batch), positions.tolist())
 
     def _return_to_arrays(self) -> None:
         """After a batch that arrays could not take though it was fine: try again, ever more rarely."""
@@ -268,21 +277,21 @@ class Matcher:
             self._layout = Layout(equal, columns)
         self._layout.fit(schema)
 
-    def _one_by_one(self, side: Side, events: list[Any]) -> None:
+    def _one_by_one(self, side: Side, events: list[Any], positions: Sequence[int]) -> None:
         if self._stepwise is None:
             self._to_stepwise()
         assert self._stepwise is not None
         push = self._stepwise.push
-        position = self._seen[side]
+        taken = 0
         try:
-            for event in events:
+            for position, event in zip(positions, events, strict=True):
                 difference = push(side, position, event)
-                position += 1
+                taken += 1
                 if difference is not None:
                     self._decide(difference)
                     return
         finally:
-            self._seen[side] = position
+            self._seen[side] += taken
 
     def _to_stepwise(self) -> None:
         """From arrays to events: the unmatched ones are all there is to take along."""
@@ -291,12 +300,7 @@ class Matcher:
         if columnar is None:
             return
         self._layout = columnar.layout
-        waiting: dict[Side, list[tuple[int, Any]]] = {}
-        for side in SIDES:
-            positions, table = columnar.pending[side].table()
-            events = [] if table is None else rows_of(table)
-            waiting[side] = list(zip(positions.tolist(), events, strict=True))
-        self._feed(waiting, [])
+        self._feed(_as_events({side: columnar.pending[side].table() for side in SIDES}), [])
 
     def _feed(
         self, waiting: dict[Side, list[tuple[int, Any]]], settled: list[tuple[int, Any, int, Any]]
@@ -327,12 +331,7 @@ class Matcher:
             self._columnar = columnar
             return None
         self._layout = columnar.layout
-        waiting: dict[Side, list[tuple[int, Any]]] = {}
-        for side in SIDES:
-            positions, table = rows[side]
-            events = [] if table is None else rows_of(table)
-            waiting[side] = list(zip(positions.tolist(), events, strict=True))
-        return self._feed(waiting, [])
+        return self._feed(_as_events(rows), [])
 
     def _new_columnar(self) -> Columnar:
         return Columnar(
@@ -359,3 +358,11 @@ class Matcher:
             positions, table = self._columnar.pending[side].table()
             return Rest(positions.tolist(), [] if table is None else table)
         return Rest([], [])
+
+
+def _as_events(rows: Mapping[Side, tuple[Ids, pa.Table | None]]) -> dict[Side, list[tuple[int, Any]]]:
+    """Unmatched rows with their positions, one by one."""
+    return {
+        side: list(zip(positions.tolist(), [] if table is None else rows_of(table), strict=True))
+        for side, (positions, table) in rows.items()
+    }

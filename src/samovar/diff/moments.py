@@ -1,6 +1,6 @@
 """From a row that differs to the moment it was made: for sides that are recordings.
 
-A recording that was opened (`sv.open`) tells where a row came from (`why`) and can be gone to (`jump`). Where both
+A recording that was opened (`sv.open`) tells where a row came from (`why`) and can be gone to (`before`). Where both
 sides are recordings, the ways of the row and of its counterpart are laid side by side: they part at the operator that
 gave something else, and that is where the moment is. Else it is at the operator that gave the row.
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 from samovar.diff.events import canonical
 from samovar.diff.problems import SideProblem
-from samovar.record.log import Interaction
 
 __all__ = ["moment_before"]
 
@@ -36,15 +35,12 @@ def moment_before(given: Any, row: Mapping[str, Any], other: Any, counterpart: A
     taken = way[number + 1] if number + 1 < len(way) else None
     if taken is None:  # a source gave it: the moment is before its first consumer, the sink, took it
         producer, taken = sink, way[number]
-    place = Interaction(
-        id="difference", at=0.0, operator=producer, epoch=taken.epoch, position=tuple(taken.position)
-    )
-    return past.jump(place).step_back()
+    return past.before(producer, epoch=taken.epoch, position=taken.position)
 
 
 def _past_of(given: Any) -> Any:
     origin = getattr(given, "origin", None)
-    return origin if hasattr(origin, "why") and hasattr(origin, "jump") else None
+    return origin if hasattr(origin, "why") and hasattr(origin, "before") else None
 
 
 def _parting(way: Sequence[Any], theirs: Sequence[Any]) -> int:

@@ -1,8 +1,9 @@
 """`monitor`: two live streams, compared as they go.
 
-The micro-batches of two queries go through one matcher on the driver, in the order in which they come. Guarantee: every
-micro-batch is compared exactly once, also over restarts, if the monitor has a checkpoint; no side gets further ahead
-than `drift` events, or one micro-batch if that is more.
+The micro-batches of two queries go, in the order in which they come, through one matcher on the driver, or through one
+in parts on the executors (`samovar.diff.divided`). Guarantee: every micro-batch is compared exactly once, also over
+restarts, if the monitor has a checkpoint; no side gets further ahead than `drift` events, or one micro-batch if that
+is more.
 
 Threads: Spark calls in on threads of its own, one at a time for each query; all state is changed under one lock. A
 thread of the monitor's own alerts and stops, so that functions handed in may call `stop`.
@@ -20,20 +21,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import pyarrow as pa
-
 from samovar.diff.dependence import independent
 from samovar.diff.events import OTHER, SIDES, Side, check_side
 from samovar.diff.matcher import Matcher
-from samovar.diff.monitored import Store
-from samovar.diff.monitoring import Comparison, Metrics
-from samovar.diff.problems import DiffError, shown
+from samovar.diff.monitored import Judge, Store
+from samovar.diff.monitoring import Batch, Comparison, Metrics
+from samovar.diff.problems import DiffError, SideProblem, shown
 from samovar.diff.verdict import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
+    from samovar.diff.divided import Divided
     from samovar.diff.feeds import Feed
     from samovar.diff.schemas import Strictness
 
@@ -60,6 +61,7 @@ def monitor(
     mode: Literal["append", "update"] = "append",
     schema: Strictness = "types",
     sink: str | None = None,
+    parts: int | None = None,
 ) -> Monitor:
     """Compare two streams as they go: streaming DataFrames, iterables of Arrow batches, runs; returns at once.
 
@@ -68,33 +70,49 @@ def monitor(
     `on_difference="alert"` go on; `alert` is called with the verdict in either case (default: a warning in the log).
     `checkpoint` is a folder from which a monitor of the same streams goes on. `on_metrics` is called after each batch,
     `write(side, batch, number)` before one is compared, for micro-batches that are to be written, too. `trigger` and
-    `mode` are those of the queries, `sink` chooses the result of a run that has several.
+    `mode` are those of the queries, `sink` chooses the result of a run that has several. `parts`: for two streams and a
+    dependence by key, rows stay on the executors and are compared there, divided by key into so many parts; the
+    checkpoint has to be a folder that executors can reach.
     """
     from pyspark.sql import DataFrame
 
+    from samovar.diff.divided import counted
     from samovar.diff.feeds import as_feed
     from samovar.diff.schemas import agreed_columns
 
     matcher = Matcher(depends=depends, equal=equal)
-    _check_options(drift, patience, on_difference, mode)
+    _check_options(drift, patience, on_difference, mode, parts)
     given: dict[Side, Any] = {"left": left, "right": right}
-    feeds = {s: as_feed(given[s], s, trigger=trigger or {}, mode=mode, write=write, sink=sink) for s in SIDES}
+    fetch = None if parts is None else counted
+    feeds = {
+        s: as_feed(given[s], s, trigger=trigger or {}, mode=mode, write=write, sink=sink, fetch=fetch)
+        for s in SIDES
+    }
+    agreed = None
     if isinstance(left, DataFrame) and isinstance(right, DataFrame):
-        agreed_columns(
+        agreed = agreed_columns(
             left.schema,
             right.schema,
             columns=matcher.equal.columns,
             needed=matcher.depends.columns,
             strictness=schema,
         )
-    folder = None if checkpoint is None else Path(checkpoint)
-    store = None if folder is None else Store(folder, {s: feeds[s].what for s in SIDES})
+    kept = None if checkpoint is None else Path(checkpoint)
+    scratch = Path(tempfile.mkdtemp(prefix="samovar-monitor-")) if kept is None else None
+    folder = kept or scratch
+    assert folder is not None
+    store = None
     try:
-        comparison = Comparison(matcher, drift=drift, store=store)
+        judge: Judge = matcher
+        if parts is not None:
+            judge = _divided(matcher, agreed, parts, folder)
+        if kept is not None:
+            store = Store(kept, {s: feeds[s].what for s in SIDES}, parts=parts or 0)
         return Monitor(
-            comparison,
+            Comparison(judge, drift=drift, store=store),
             feeds,
             folder=folder,
+            scratch=scratch,
             patience=patience,
             stops=on_difference == "stop",
             alert=alert,
@@ -103,6 +121,8 @@ def monitor(
     except BaseException:
         if store is not None:
             store.close()
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
@@ -114,7 +134,8 @@ class Monitor:
         comparison: Comparison,
         feeds: Mapping[Side, Feed],
         *,
-        folder: Path | None,
+        folder: Path,
+        scratch: Path | None,
         patience: float | None,
         stops: bool,
         alert: Callable[[Verdict], Any] | None,
@@ -135,8 +156,8 @@ class Monitor:
         """Threads that are in a function which was handed in: they cannot wait for the end."""
         self._began = time.monotonic()
         self._done = threading.Event()
-        self._scratch = Path(tempfile.mkdtemp(prefix="samovar-monitor-")) if folder is None else None
-        self._start(folder or self._scratch)
+        self._scratch = scratch
+        self._start(folder)
 
     def __repr__(self) -> str:
         return f"Monitor({self.status})"
@@ -201,13 +222,12 @@ class Monitor:
         if threading.get_ident() not in self._inside:
             self._done.wait()
 
-    def _start(self, folder: Path | None) -> None:
+    def _start(self, folder: Path) -> None:
         found = self._comparison.verdict
         if found is not None and self._stops:  # of the checkpoint
             self._verdict = found
             self._close()
             return
-        assert folder is not None
         try:
             for side in SIDES:
                 self._feeds[side].start(self._taker(side), folder / side)
@@ -220,8 +240,8 @@ class Monitor:
             ).start()
         threading.Thread(target=self._watch, name="samovar monitor", daemon=True).start()
 
-    def _taker(self, side: Side) -> Callable[[int, Callable[[], pa.Table]], None]:
-        def take(number: int, compute: Callable[[], pa.Table]) -> None:
+    def _taker(self, side: Side) -> Callable[[int, Callable[[], Batch]], None]:
+        def take(number: int, compute: Callable[[], Batch]) -> None:
             try:
                 self._take(side, number, compute)
             except BaseException as error:
@@ -230,7 +250,7 @@ class Monitor:
 
         return take
 
-    def _take(self, side: Side, number: int, compute: Callable[[], pa.Table]) -> None:
+    def _take(self, side: Side, number: int, compute: Callable[[], Batch]) -> None:
         began = time.monotonic()
         with self._changed:
             if self._comparison.has(side, number):
@@ -363,7 +383,23 @@ class Monitor:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _check_options(drift: int, patience: float | None, on_difference: str, mode: str) -> None:
+def _divided(matcher: Matcher, schema: StructType | None, parts: int, folder: Path) -> Divided:
+    """A matcher in parts for the same comparison."""
+    from samovar.diff.divided import Divided
+
+    if schema is None:
+        raise SideProblem(
+            "Expected, with parts=, streaming DataFrames on both sides, got something else on one.",
+            hint="Leave parts= out to compare on the driver.",
+        )
+    return Divided(matcher.depends, matcher.equal, schema, parts=parts, folder=folder / "parts")
+
+
+def _check_options(
+    drift: int, patience: float | None, on_difference: str, mode: str, parts: int | None
+) -> None:
+    if parts is not None and parts < 1:
+        raise DiffError(f"Expected parts= as a number of parts, 1 or more, got {shown(parts)}.")
     if drift < 1:
         raise DiffError(f"Expected drift= as a number of events, 1 or more, got {shown(drift)}.")
     if patience is not None and not patience > 0:

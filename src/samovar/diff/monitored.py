@@ -13,16 +13,18 @@ import pickle
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 
 from samovar.diff import checkpoint
+from samovar.diff.dependence import Dependence
+from samovar.diff.equality import Equality
 from samovar.diff.events import SIDES, Side
-from samovar.diff.matcher import Matcher
 from samovar.diff.problems import CheckpointProblem
 from samovar.diff.verdict import Verdict
 
-__all__ = ["Store"]
+__all__ = ["Judge", "Store"]
 
 _FORMAT = 1
 
@@ -36,13 +38,50 @@ class _Header(msgspec.Struct, frozen=True):
     equal: str
     sides: dict[Side, str]
     differs: bool
+    parts: int = 0
+    """Into how many the matcher is divided; 0 for one on the driver."""
+
+
+class Judge(Protocol):
+    """What a monitor compares with: a `Matcher`, or one in parts."""
+
+    depends: Dependence
+    equal: Equality
+
+    def seen(self, side: Side) -> int:
+        """How many events of a side were taken in."""
+
+    def waiting(self, side: Side) -> int:
+        """How many events of a side are without a partner."""
+
+    def oldest(self, side: Side, since: int = 0) -> int | None:
+        """The first position from `since` on whose event is without a partner."""
+
+    def push_batch(self, side: Side, batch: Any) -> Verdict | None:
+        """Take a batch in."""
+
+    def if_ended(self) -> Verdict:
+        """The verdict if both streams ended here."""
+
+    def undecided(self, seconds: float) -> Verdict:
+        """The verdict if nobody waits any longer."""
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint."""
+
+    def restored(self, path: Path) -> Judge:
+        """As it was saved, for the same comparison."""
+
+    def tidy(self) -> None:
+        """What was saved before the last checkpoint may go."""
 
 
 class Store:
     """The folder of a monitor's checkpoint. `sides` says what each side is; a saved one has to say the same."""
 
-    def __init__(self, folder: Path, sides: Mapping[Side, str]) -> None:
+    def __init__(self, folder: Path, sides: Mapping[Side, str], *, parts: int = 0) -> None:
         self.folder = folder
+        self._parts = parts
         self._sides = dict(sides)
         self._state = 0
         self._decided = False
@@ -62,7 +101,7 @@ class Store:
                 hint="Stop the other monitor first, or name another folder.",
             ) from error
 
-    def load(self, matcher: Matcher) -> tuple[Matcher, dict[Side, int], Verdict | None] | None:
+    def load(self, matcher: Judge) -> tuple[Judge, dict[Side, int], Verdict | None] | None:
         """What was saved, for the same comparison as that of `matcher`; None if nothing was."""
         path = self.folder / "monitor.json"
         if not path.exists():
@@ -83,8 +122,7 @@ class Store:
             header = msgspec.json.decode(raw, type=_Header)
             self._check(header, matcher)
             self._state = header.state
-            depends, equal = matcher.depends, matcher.equal
-            restored = Matcher.restore(self._place(header.state), depends=depends, equal=equal)
+            restored = matcher.restored(self._place(header.state))
             verdict = pickle.loads((self.folder / "verdict.pickle").read_bytes()) if header.differs else None
             self._decided = header.differs
         except (OSError, msgspec.DecodeError, pickle.UnpicklingError, EOFError, AttributeError) as error:
@@ -92,7 +130,7 @@ class Store:
         return restored, dict(header.last), verdict
 
     def save(
-        self, matcher: Matcher, last: Mapping[Side, int], verdict: Verdict | None, *, changed: bool
+        self, matcher: Judge, last: Mapping[Side, int], verdict: Verdict | None, *, changed: bool
     ) -> None:
         """Write it all, so that a reader sees this or what was there before. Time in proportion to what is unmatched,
         unless nothing `changed` but the numbers of batches."""
@@ -103,7 +141,8 @@ class Store:
                 self._decided = True
             if verdict is not None and not old:
                 self._state = 1
-                Matcher(depends=matcher.depends, equal=matcher.equal).save(self._place(1))
+                nothing: dict[Side, int] = dict.fromkeys(SIDES, 0)
+                checkpoint.write(self._place(1), checkpoint.Saved(nothing, matcher.depends, matcher.equal))
             elif verdict is None and (changed or not old):
                 self._state += 1
                 matcher.save(self._place(self._state))
@@ -115,6 +154,7 @@ class Store:
                 matcher.equal.describe(),
                 self._sides,
                 verdict is not None,
+                self._parts,
             )
             new = self.folder / "monitor.json.new"
             new.write_bytes(msgspec.json.encode(header))
@@ -131,9 +171,10 @@ class Store:
     def _place(self, state: int) -> Path:
         return self.folder / f"matcher-{state}"
 
-    def _check(self, header: _Header, matcher: Matcher) -> None:
-        said = {"depends": header.depends, "equal": header.equal}
+    def _check(self, header: _Header, matcher: Judge) -> None:
+        said = {"depends": header.depends, "equal": header.equal, "parts": str(header.parts or "none")}
         now = {"depends": matcher.depends.describe(), "equal": matcher.equal.describe()}
+        now["parts"] = str(self._parts or "none")
         for side in SIDES:
             said[side], now[side] = header.sides[side], self._sides[side]
         for name, was in said.items():

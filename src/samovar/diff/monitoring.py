@@ -12,16 +12,22 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-
-import pyarrow as pa
+from typing import Protocol
 
 from samovar.diff.events import OTHER, SIDES, Side
-from samovar.diff.matcher import Matcher
-from samovar.diff.monitored import Store
+from samovar.diff.monitored import Judge, Store
 from samovar.diff.problems import CheckpointProblem
 from samovar.diff.verdict import Verdict
 
-__all__ = ["Comparison", "Metrics"]
+__all__ = ["Batch", "Comparison", "Metrics"]
+
+
+class Batch(Protocol):
+    """What the judge of a comparison takes in at once: an Arrow table, or rows that stay in Spark."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many events."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Comparison:
 
     def __init__(
         self,
-        matcher: Matcher,
+        matcher: Judge,
         *,
         drift: int,
         store: Store | None = None,
@@ -84,7 +90,7 @@ class Comparison:
         self._drift = drift
         self._store = store
         self._last: dict[Side, int] = dict.fromkeys(SIDES, -1)
-        self.matcher = matcher
+        self.matcher: Judge = matcher
         self.verdict: Verdict | None = None
         """What was found by the order of events; it stands, whatever follows."""
         if store is not None and (saved := store.load(matcher)) is not None:
@@ -114,7 +120,7 @@ class Comparison:
         ahead = self._seen[side] - self._seen[OTHER[side]]
         return ahead > 0 and ahead + rows > self._drift
 
-    def take(self, side: Side, number: int, table: pa.Table) -> Verdict | None:
+    def take(self, side: Side, number: int, table: Batch) -> Verdict | None:
         """Take a batch in, once. The verdict if the order of events shows a difference."""
         if self.has(side, number):
             return self.verdict
@@ -130,6 +136,7 @@ class Comparison:
             self._arrivals[each].forget(self._seen[each] if oldest is None else oldest)
         if self._store is not None:
             self._store.save(self.matcher, self._last, self.verdict, changed=table.num_rows > 0)
+        self.matcher.tidy()
         return self.verdict
 
     def decided_without(self, side: Side) -> bool:

@@ -87,28 +87,23 @@ def match_on_executors(
 def _task(depends: Dependence, equal: Equality, limit: int) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         matcher = Matcher(depends=depends, equal=equal)
-        places: dict[Side, list[Any]] = {side: [] for side in SIDES}
         try:
             for batch in batches:
                 for number, side in enumerate(SIDES):
                     rows = batch.filter(pc.equal(batch.column(_SIDE), number))
-                    places[side].append(rows.column(_AT))
-                    matcher.push_batch(side, rows.drop_columns([_SIDE, _AT]))
+                    at = rows.column(_AT).to_numpy()
+                    matcher.push_batch(side, rows.drop_columns([_SIDE, _AT]), positions=at)
             verdict = matcher.close()
         except DiffError as error:  # told on the driver: Spark would wrap it into a stack of others
             yield _batch([(None, None, "error", None, _packed(error))])
             return
         if not verdict.equivalent:
-            yield _report(verdict, {s: _joined(places[s]) for s in SIDES}, limit)
+            yield _report(verdict, limit)
 
     return run
 
 
-def _joined(pieces: list[Any]) -> Any:
-    return pa.chunked_array(pieces, pa.int64())
-
-
-def _report(verdict: Verdict, places: Mapping[Side, Any], limit: int) -> pa.RecordBatch:
+def _report(verdict: Verdict, limit: int) -> pa.RecordBatch:
     """What a partition says: the event that decided, what it was compared with, and the rest, as pickled rows."""
     lines: list[tuple[Any, ...]] = []
     for number, side in enumerate(SIDES):
@@ -116,15 +111,14 @@ def _report(verdict: Verdict, places: Mapping[Side, Any], limit: int) -> pa.Reco
         lines.append((number, None, "count", len(rest.positions), None))
         events = rest.held[:limit] if isinstance(rest.held, list) else rows_of(rest.held.slice(0, limit))
         lines += [
-            (number, places[side][p].as_py(), "rest", None, _packed(e))
+            (number, p, "rest", None, _packed(e))
             for p, e in zip(rest.positions[:limit], events, strict=False)
         ]
     if verdict.side is not None and verdict.position is not None:
         side, other = verdict.side, SIDES[1 - SIDES.index(verdict.side)]
-        at = places[side][verdict.position].as_py()
-        lines.append((SIDES.index(side), at, "event", None, _packed(verdict.event)))
+        lines.append((SIDES.index(side), verdict.position, "event", None, _packed(verdict.event)))
         if verdict.against_position is not None:
-            at = places[other][verdict.against_position].as_py()
+            at = verdict.against_position
             lines.append((SIDES.index(other), at, "against", None, _packed(verdict.against)))
     return _batch(lines)
 

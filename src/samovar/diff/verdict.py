@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from samovar.diff.events import Side, check_side, rows_of
+from samovar.diff.events import SIDES, Side, check_side, rows_of
 from samovar.diff.report import explain
 
-__all__ = ["Rest", "Verdict"]
+__all__ = ["Rest", "Verdict", "at_end", "joined"]
 
 
 @dataclass(frozen=True)
@@ -90,3 +90,21 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.equivalent
+
+
+def at_end(rest: Mapping[Side, Rest], depends: str) -> Verdict:
+    """The verdict on streams that have ended, given what is left of them."""
+    side = next((s for s in SIDES if rest[s].positions), None)
+    if side is None:
+        return Verdict(True, depends=depends)
+    first = rest[side]
+    return Verdict(
+        False, side=side, position=first.positions[0], event=first.event(0), depends=depends, rest=rest
+    )
+
+
+def joined(rests: Iterable[Rest]) -> Rest:
+    """Several rests of one side as one, in the order of positions."""
+    placed = [(p, e) for rest in rests for p, e in zip(rest.positions, rest.events, strict=True)]
+    placed.sort(key=lambda one: one[0])
+    return Rest([p for p, _ in placed], [e for _, e in placed])
