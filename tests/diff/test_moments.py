@@ -48,9 +48,13 @@ def recorded(spark: Any, folder: Path, operator: sv.Operator) -> Any:
     return sv.open(run.recording, spark=spark)
 
 
-def test_the_moment_is_the_tuple_where_two_recordings_part(spark: Any, tmp_path: Path) -> None:
-    left, right = recorded(spark, tmp_path, Best()), recorded(spark, tmp_path, Wrong())
-    verdict = compare(left, right)
+@pytest.fixture(scope="module")
+def best(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return recorded(spark, tmp_path_factory.mktemp("runs"), Best())
+
+
+def test_the_moment_is_the_tuple_where_two_recordings_part(spark: Any, best: Any, tmp_path: Path) -> None:
+    verdict = compare(best, recorded(spark, tmp_path, Wrong()))
     assert (verdict.count("left"), verdict.count("right")) == (1, 1)
     assert verdict.row("left")["amount"] == 17.0
     for side in ("left", "right"):
@@ -78,8 +82,8 @@ def test_behind_an_aggregate_the_moment_is_what_went_into_the_group(spark: Any, 
     assert moment.pending("best")[0].row == {"customer": "Bob", "amount": 17.0}
 
 
-def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, tmp_path: Path) -> None:
-    past = recorded(spark, tmp_path, Best())
+def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, best: Any) -> None:
+    past = best
     table = past.result("S").to_pylist()
     wrong = [row if row["amount"] != 17.0 else dict(row, cents=1.0) for row in table]
     verdict = compare(past, spark.createDataFrame(wrong, spark.createDataFrame(past.result("S")).schema))
@@ -89,7 +93,19 @@ def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, tmp_
         verdict.moment("right")
 
 
-def test_without_a_difference_there_is_no_moment(spark: Any, tmp_path: Path) -> None:
-    past = recorded(spark, tmp_path, Best())
+def test_without_a_difference_there_is_no_moment(best: Any) -> None:
     with pytest.raises(SideProblem, match="Expected a row without a partner"):
-        compare(past, past).moment("left")
+        compare(best, best).moment("left")
+
+
+def test_just_before_a_tuple_that_why_tells_of(best: Any) -> None:
+    taken = next(t for t in best.why("S", {"amount": 17.0}) if t.operator == "paid")
+    moment = best.before("best", epoch=taken.epoch, position=taken.position)
+    assert moment.pending("best")[0].row == {"customer": "Bob", "amount": 17.0}
+    assert moment.state("best")["highest"]["Bob"] == 16.0
+    with pytest.raises(sv.errors.UnknownName, match="Did you mean 'best'"):
+        best.before("bets", epoch=taken.epoch, position=taken.position)
+    with pytest.raises(
+        sv.errors.TimeTravelError, match="Expected an epoch in which 'best' took tuples, got 99"
+    ):
+        best.before("best", epoch=99, position=taken.position)

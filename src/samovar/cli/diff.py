@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from samovar.cli.comparing import depends_of, equality_of, operand, report_problem, told
+from samovar.cli.options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import Output, session, spark_settings
 from samovar.diff import SchemasDiffer, TableVerdict, compare
@@ -29,26 +30,14 @@ def diff(
     ],
     right: Annotated[str, typer.Argument(help="The same for the other side.")],
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of all rows matters.")] = False,
-    keyed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keyed", help="The order matters among rows with the same value here.", metavar="COLUMN"
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option("--columns", help="Compare these only.", metavar="A,B,...")
-    ] = None,
-    tolerance: Annotated[
-        list[str] | None,
-        typer.Option("--tolerance", help="How far floats may differ: 0.01, or fare=0.01.", metavar="NUMBER"),
-    ] = None,
-    relative: Annotated[
-        float | None, typer.Option("--relative", help="How far floats may differ in proportion.")
-    ] = None,
+    keyed: Keyed = None,
+    columns: Columns = None,
+    tolerance: Tolerance = None,
+    relative: Relative = None,
     schema: Annotated[
         str, typer.Option("--schema", help="What has to agree: types, kinds or exact.")
     ] = "types",
-    sink: Annotated[str | None, typer.Option("--sink", help="The sink of a recording or workflow.")] = None,
+    sink: Sink = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="How many rows to show.")] = 10,
     folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
         "runs"
@@ -59,12 +48,9 @@ def diff(
             "--debug", help="Open the debugger where this side parts: left or right.", metavar="SIDE"
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
-    ] = None,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Compare two tables up to the order that matters, and show the rows that differ.
 

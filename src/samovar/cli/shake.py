@@ -9,6 +9,7 @@ import typer
 
 from samovar.cli.comparing import depends_of, equality_of, is_document, report_problem
 from samovar.cli.loading import is_python, load_flow, load_function
+from samovar.cli.options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import Output, session, spark_settings
 from samovar.diff import shake as shake_program
@@ -25,37 +26,22 @@ def shake(
         list[str], typer.Argument(help="Its inputs: files or catalog tables; NAME=PATH for a named one.")
     ],
     ordered: Annotated[bool, typer.Option("--ordered", help="The order of the output matters.")] = False,
-    keyed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keyed", help="The order matters among rows with the same value here.", metavar="COLUMN"
-        ),
-    ] = None,
+    keyed: Keyed = None,
     arrives: Annotated[
         list[str] | None,
         typer.Option(
             "--arrives", help="Input rows with the same value here stay in order.", metavar="COLUMN"
         ),
     ] = None,
-    columns: Annotated[
-        str | None, typer.Option("--columns", help="Compare these only.", metavar="A,B,...")
-    ] = None,
-    tolerance: Annotated[
-        list[str] | None,
-        typer.Option("--tolerance", help="How far floats may differ: 0.01, or fare=0.01.", metavar="NUMBER"),
-    ] = None,
-    relative: Annotated[
-        float | None, typer.Option("--relative", help="How far floats may differ in proportion.")
-    ] = None,
+    columns: Columns = None,
+    tolerance: Tolerance = None,
+    relative: Relative = None,
     runs: Annotated[int, typer.Option("--runs", min=2, help="How many executions at most.")] = 20,
     seed: Annotated[int, typer.Option("--seed", help="Chooses the settings that are tried.")] = 0,
-    sink: Annotated[str | None, typer.Option("--sink", help="The sink of a workflow.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
-    ] = None,
+    sink: Sink = None,
+    json: Json = False,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Run a program under many partitionings and orders, and name two settings under which it differs.
 

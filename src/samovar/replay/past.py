@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -107,15 +107,28 @@ class Past(Recorded):
 
     def _jump_interaction(self, travel: Travel, made: Interaction) -> Moment:
         if made.position is not None:
-            number = next(
-                i
-                for i, s in enumerate(travel.segments)
-                if s.epoch == made.epoch and travel.taken_in(s, made.operator)
-            )
-            stretch, counts, last = travel.around(number, made.operator, tuple(made.position))
-        else:
-            stretch, counts, last = travel.after(made.operator, made.tuples or 0)
+            return self._jump_position(travel, made.operator, made.epoch, tuple(made.position))
+        stretch, counts, last = travel.after(made.operator, made.tuples or 0)
         return Moment(travel, stretch, counts, last=last, operator=made.operator)
+
+    def _jump_position(
+        self, travel: Travel, operator: str, epoch: int | None, position: tuple[int, ...]
+    ) -> Moment:
+        """Right after an operator took the tuple at a position."""
+        if operator not in travel.operators:
+            raise UnknownName(operator, list(travel.operators), what="an operator")
+        numbers = (
+            i for i, s in enumerate(travel.segments) if s.epoch == epoch and travel.taken_in(s, operator)
+        )
+        number = next(numbers, None)
+        if number is None:
+            raise TimeTravelError(f"Expected an epoch in which '{operator}' took tuples, got {epoch}.")
+        stretch, counts, last = travel.around(number, operator, position)
+        return Moment(travel, stretch, counts, last=last, operator=operator)
+
+    def before(self, operator: str, *, epoch: int, position: Sequence[int]) -> Moment:
+        """The moment just before an operator took a tuple: its epoch and position are those `why` tells."""
+        return self._jump_position(self._travel, operator, epoch, tuple(position)).step_back()
 
     def jump_cost(self, to: str | Interaction) -> JumpCost:
         """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`)."""
