@@ -2,9 +2,10 @@
 
 Two streams of the same payments go in by turns, a batch of each: with batches of 2n rows, n events are unmatched on
 average. Where the dependence leaves the order free, the right stream is another order of the left one, shuffled within
-stretches that end with a mark (every 1,000 events; 100 where said so), all rows or across keys. The equality is the
-default one: all columns. A rate counts the events of both sides. The second table keeps the batch at 1,000 rows while
-more and more events are unmatched: the right side lags behind by so many.
+stretches that end with a mark (every 1,000 events; 100 where said so), all rows or across keys. A dependence that is a
+function is asked about pairs of events, unless columns can be read off it in which dependent events agree. The equality
+is the default one: all columns. A rate counts the events of both sides. The second table keeps the batch at 1,000 rows
+while more and more events are unmatched: the right side lags behind by so many.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,14 @@ _EVERY = 1_000
 
 def _same_key(a: Any, b: Any) -> Any:
     return a["key"] == b["key"]
+
+
+_key = itemgetter("key")
+
+
+def _same_key_by_calls(a: Any, b: Any) -> Any:
+    """The same, in a form that nothing can be read off."""
+    return _key(a) == _key(b)
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,8 @@ CASES = (
     Case("a function, same order", _same_key, 10_000, "nothing", slow=True),
     Case("a function, other order in 100", _same_key, 10_000, "keys", stretch=100, slow=True),
     Case("a function, other order in 1,000", _same_key, 10_000, "keys", slow=True),
+    Case("an unreadable function, in 100", _same_key_by_calls, 10_000, "keys", stretch=100, slow=True),
+    Case("an unreadable function, in 1,000", _same_key_by_calls, 10_000, "keys", slow=True),
 )
 
 
