@@ -114,7 +114,7 @@ def test_many_changes_are_brought_down_to_those_that_matter(spark: Any) -> None:
 
 def test_rows_that_arrive_in_order_stay_in_order(spark: Any) -> None:
     table = spark.createDataFrame(ITEMS).toArrow()
-    for setting in plan(12, 0, retries=False):
+    for setting in plan(8, 0, retries=False):
         with applied(setting, spark):
             df = dealt(table, setting, keyed("k"), spark)
             assert partitions(df) == min(3, setting.partitions)
@@ -169,9 +169,9 @@ def test_cuts_into_micro_batches_seep_into_results_of_streams(spark: Any) -> Non
     assert found.pair is not None
     assert found.pair[0].changed(found.pair[1]) == ["cuts"]
     assert "3 micro-batches" in found.explain()
-    calm = shake(lambda df: df.filter("v > 3"), ITEMS, stream="append", runs=4, spark=spark)
+    calm = shake(lambda df: df.filter("v > 3"), ITEMS, stream="append", runs=3, spark=spark)
     assert calm, calm.explain()
-    totals = shake(lambda df: df.groupBy("k").agg(F.sum("v")), ITEMS, stream="complete", runs=3, spark=spark)
+    totals = shake(lambda df: df.groupBy("k").agg(F.sum("v")), ITEMS, stream="complete", runs=2, spark=spark)
     assert totals, totals.explain()
 
 
