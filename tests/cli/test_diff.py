@@ -64,6 +64,11 @@ def test_what_cannot_be_compared_ends_with_2_and_other_columns_with_1(
     columns = samovar("diff", "a.csv", "d.csv")
     assert columns.code == 1
     assert "total" in columns.out
+    assert "To compare only what both have: --columns customer." in columns.out
+    typo = samovar("diff", "a.csv", "b.csv", "--keyed", "custmer")
+    assert (typo.code, "Did you mean 'customer'" in typo.err) == (2, True)
+    past = samovar("diff", "a.csv", "c.csv", "--debug", "left")
+    assert (past.code, "a recording on the left side" in past.err) == (2, True)
     unknown = samovar("diff", "a.csv", "no-such-run")
     assert unknown.code == 2
     assert "Expected a recording 'no-such-run' in runs" in unknown.err

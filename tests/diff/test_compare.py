@@ -277,6 +277,18 @@ def test_widths_and_nullability_matter_when_asked_for(spark: Any) -> None:
         compare(left, spark.createDataFrame([(1,)], "x int"), schema="exact")
 
 
+def test_columns_that_neither_side_has_are_a_mistake_of_the_question(spark: Any) -> None:
+    df = spark.range(1).selectExpr("id", "1.0D AS fare")
+    with pytest.raises(
+        SideProblem, match=r"Expected a column 'ids'.*got id, fare\.\s+Hint: Did you mean 'id'"
+    ):
+        compare(df, df, depends=keyed("ids"))
+    with pytest.raises(SideProblem, match="Expected a column 'amount'"):
+        compare(df, df, equal=equality(tolerance={"amount": 1.0}))
+    with pytest.raises(SchemasDiffer, match="Expected the column 'fare' on the right side"):
+        compare(df, df.drop("fare"), depends=keyed("fare"))
+
+
 def test_columns_of_the_same_name_are_told(spark: Any) -> None:
     df = spark.createDataFrame([(1, 2)], "x int, y int")
     with pytest.raises(EventProblem, match="got 'x' twice on the right side"):
@@ -310,6 +322,7 @@ def test_a_table_that_changes_from_look_to_look_is_told(spark: Any) -> None:
         (3, "Expected a DataFrame, a pyarrow table, a path"),
         ("nowhere.parquet", "found nothing at 'nowhere.parquet'"),
         (pa.table({}), "Expected a table with columns"),
+        ([], "An empty list has no columns"),
     ],
 )
 def test_what_is_no_table(spark: Any, value: Any, message: str) -> None:

@@ -147,6 +147,11 @@ def test_one_side_that_raises_is_a_difference(spark: Any) -> None:
     assert "ValueError: too many partitions" in found.explain()
 
 
+def test_a_program_that_always_raises_cannot_be_shaken(spark: Any) -> None:
+    with pytest.raises(ProgramProblem, match=r"raised in all of 3 executions: AnalysisException: .*nope"):
+        shake(lambda df: df.select("nope"), ITEMS[:3], runs=3, spark=spark)
+
+
 def test_what_counts_as_equal_is_asked_for(spark: Any) -> None:
     first = shake(
         lambda df: df.groupBy("k").agg(F.first("v").alias("v")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,8 @@ from samovar.cli.comparing import depends_of, equality_of, operand, report_probl
 from samovar.cli.options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import Output, session, spark_settings
-from samovar.diff import SchemasDiffer, TableVerdict, compare
+from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
+from samovar.diff.sides import is_recording
 from samovar.errors import SamovarError
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ def diff(
     try:
         spark = session(master, spark_settings(conf or []), Output(json=json, quiet=json))
         sides = [operand(given, folder, spark) for given in (left, right)]
+        if debug is not None and not is_recording(sides[0 if debug == "left" else 1]):
+            raise SideProblem(f"Expected, with --debug {debug}, a recording on the {debug} side, got none.")
         verdict = compare(
             *sides,
             depends=depends,
@@ -76,7 +80,7 @@ def diff(
         if json:
             print_json({"equivalent": False, "schema": problem.message})
         else:
-            output().print(str(problem), markup=False, soft_wrap=True)
+            output().print(_as_options(str(problem)), markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except SamovarError as problem:
         report_problem(problem, json)
@@ -88,6 +92,16 @@ def diff(
     if debug is not None and not verdict.equivalent:
         _open(verdict, debug, spark, json)
     raise typer.Exit(0 if verdict.equivalent else 1)
+
+
+def _as_options(message: str) -> str:
+    """What a message advises, as one would write it here."""
+    message = re.sub(r'schema="(\w+)"', r"--schema \1", message)
+    return re.sub(
+        r"equal=equality\(columns=\[(.*?)\]\)",
+        lambda m: "--columns " + m[1].replace("'", "").replace(", ", ","),
+        message,
+    )
 
 
 def _open(verdict: TableVerdict, side: str, spark: SparkSession, json: bool) -> None:

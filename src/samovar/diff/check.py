@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "check"]
 
+_SHOWN = 20  # rows of an input
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -50,14 +52,17 @@ class Checked:
         """The finding for a person: the input, and what differs."""
         if self.passed:
             tried = "1 input" if self.examples == 1 else f"{self.examples} inputs"
-            return f"The program did what the reference did, on {tried}."
+            both = f": both raised ({self.left.said()})" if self.left is not None and self.left.error else ""
+            return f"The program did what the reference did, on {tried}{both}."
         lines = ["The program (left) and the reference (right) differ."]
-        for name, rows in self.inputs.items():
-            if isinstance(rows, Rows):
+        for name, given in self.inputs.items():
+            if isinstance(given, (Rows, pa.Table)):
+                count = len(given)
                 title = "Input" if len(self.inputs) == 1 else f"Input '{name}'"
-                lines += ["", f"{title}, {len(rows)} rows:" if rows else f"{title}: no rows."]
-                lines += [f"  {_line(row)}" for row in rows[:20]]
-                lines += [f"  ... and {len(rows) - 20} more"] if len(rows) > 20 else []
+                lines += ["", f"{title}, {count} row{'s' * (count > 1)}:" if count else f"{title}: no rows."]
+                rows = given.slice(0, _SHOWN).to_pylist() if isinstance(given, pa.Table) else given[:_SHOWN]
+                lines += [f"  {_line(row)}" for row in rows]
+                lines += [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
         lines += ["", self.problem]
         if self.seed is not None:
             lines += ["", f"Found with seed={self.seed} after {self.examples} inputs."]

@@ -62,12 +62,11 @@ def compare(
         "right": as_side(right, "right", session, sink=sink),
     }
     frames: dict[Side, DataFrame] = {s: given[s].df for s in SIDES}
-    columns = equality.columns if equality.columns is not None else None
     agreed = agreed_columns(
         frames["left"].schema,
         frames["right"].schema,
-        columns=columns,
-        needed=depending.columns,
+        columns=equality.columns,
+        needed=(*depending.columns, *equality.tolerant_columns),
         strictness=schema,
     )
     tables = Tables(depending.describe(), {s: given[s] for s in SIDES})

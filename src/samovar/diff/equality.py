@@ -77,6 +77,11 @@ class Equality:
         """Whether columns alone decide, so that batches can be compared without Python for each row."""
         return self.key is None and self.function is None and self.accepting is None
 
+    @property
+    def tolerant_columns(self) -> tuple[str, ...]:
+        """The columns for which a tolerance is named."""
+        return () if self.tolerance is None else tuple(c for c, _ in self.tolerance.columns or ())
+
     def key_of(self, event: Any) -> Any:
         """For `has_key`: what equal events share. For a relation: what possible partners share."""
         if self.key is not None:

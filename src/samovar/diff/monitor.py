@@ -94,7 +94,7 @@ def monitor(
             left.schema,
             right.schema,
             columns=matcher.equal.columns,
-            needed=matcher.depends.columns,
+            needed=(*matcher.depends.columns, *matcher.equal.tolerant_columns),
             strictness=schema,
         )
     kept = None if checkpoint is None else Path(checkpoint)

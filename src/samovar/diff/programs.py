@@ -82,6 +82,13 @@ class Outcome:
             matcher.push(side, event)
             yield
 
+    def said(self) -> str:
+        """The error on one line."""
+        error = self.error
+        text = error.text if isinstance(error, SamovarError) else str(error)
+        first = text.strip().splitlines()[0] if text.strip() else "(no message)"
+        return first if isinstance(error, DiffError) else f"{type(error).__name__}: {first}"
+
     def rows(self) -> Sequence[Any]:
         """The rows as mappings."""
         return rows_of(self.table) if self.table is not None else self.events or ()
@@ -138,9 +145,9 @@ def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tup
     if left.error is not None or right.error is not None:
         if left.error is not None and right.error is not None:
             return True, None, ""
-        side, error = ("left", left.error) if left.error is not None else ("right", right.error)
-        other = "right" if side == "left" else "left"
-        text = f"The {side} program raised {_said(error)}\nThe {other} one gave a result."
+        side, other = ("left", "right") if left.error is not None else ("right", "left")
+        raised = left if left.error is not None else right
+        text = f"The {side} program raised {raised.said()}\nThe {other} one gave a result."
         return False, None, text
     equality = as_equality(equal)
     if left.schema is not None and right.schema is not None and equality.in_columns:
@@ -246,10 +253,3 @@ def _taken(made: Any, take: Callable[[DataFrame], pa.Table] | None) -> Outcome:
         f"Expected a program that gives a DataFrame, a table or rows, got {shown(made)} from it.",
         hint="Did it forget to return its result?" if made is None else None,
     )
-
-
-def _said(error: Exception | None) -> str:
-    text = error.text if isinstance(error, SamovarError) else str(error)
-    first = text.strip().splitlines()[0] if text.strip() else "(no message)"
-    kind = type(error).__name__
-    return f"{kind}: {first}" if not isinstance(error, DiffError) else first

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from samovar.diff.problems import EventProblem, SchemasDiffer
+from samovar.diff.problems import EventProblem, SchemasDiffer, SideProblem
 from samovar.errors import nearest
 
 __all__ = ["Strictness", "agreed_columns", "kind_of"]
@@ -67,6 +67,13 @@ def agreed_columns(
         _no_name_twice(side, schema)
     wanted = list(columns) if columns is not None else None
     for name in (*(wanted or ()), *needed):
+        if name not in left.names and name not in right.names:
+            close = nearest(name, left.names)
+            raise SideProblem(
+                f"Expected a column '{name}', used by the dependence or the equality, "
+                f"got {', '.join(left.names) or 'none'}.",
+                hint=f"Did you mean '{close}'?" if close else None,
+            )
         for side, schema in (("left", left), ("right", right)):
             if name not in schema.names:
                 close = nearest(name, schema.names)

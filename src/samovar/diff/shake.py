@@ -160,6 +160,11 @@ class _Shaker:
                 (),
                 (found[0], reference),
             )
+        if reference.error:
+            raise ProgramProblem(
+                f"Expected a program that gives a result, got one that raised in all of {self.executions} executions: "
+                f"{reference.said()}"
+            )
         return Shaken(True, self.executions, tuple(settings), left_out=left_out)
 
     def reduced(

@@ -81,6 +81,8 @@ def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = N
     if type(value).__module__.startswith("pandas."):
         return Given(_from_arrow(spark, pa.Table.from_pandas(value, preserve_index=False), side))
     hint = "Run the workflow first: compare(flow.run(), ...)." if hasattr(value, "sink") else None
+    if isinstance(value, list) and not value:
+        hint = "An empty list has no columns. Give an empty table: spark.createDataFrame([], 'id int, ...')."
     raise SideProblem(
         f"Expected a DataFrame, a pyarrow table, a path, a run or a recording on the {side} side, got {shown(value)}.",
         hint=hint,
