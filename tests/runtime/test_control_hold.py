@@ -185,3 +185,24 @@ def test_the_decoder_meets_what_the_encoder_wrote_wrongly(spark: Any, tmp_path: 
     past = sv.open(str(run.recording), spark=spark)
     assert past.rejected("D").to_pydict()["row"] == [{"id": 4, "code": "-"}]
     assert len(past.history.epochs) == 1
+
+
+def test_decisions_outlive_the_process(spark: Any, tmp_path: Path) -> None:
+    flow = fussy(tmp_path, 3, 5, 9, rows=12)
+    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    assert held(run).row == {"x": 3}
+    run.retry(row={"x": 30})
+    assert held(run).row == {"x": 5}
+    run.skip(all_like_it=True)
+    run.wait(progress=False)
+    first = rows_of(run)
+    recording = Path(str(run.recording))
+    lines = (recording / "log.jsonl").read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if b'"fact":"epoch"' not in line and b'"fact":"run-ended"' not in line]
+    (recording / "log.jsonl").write_bytes(
+        b"".join(kept)
+    )  # as if the process had died before the epoch counted
+    again = sv.open(recording).resume(spark=spark)
+    again.wait(progress=False)
+    assert rows_of(again) == first
+    assert [r["row"]["x"] for r in again.rejected("F").to_pylist()] == [5, 9]

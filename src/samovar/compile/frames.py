@@ -59,6 +59,7 @@ class EpochInputs(Protocol):
     ) -> DataFrame: ...
     def reused(self, df: DataFrame) -> DataFrame: ...
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame: ...
+    def mended(self, name: str, df: DataFrame) -> DataFrame: ...
 
 
 class Frames:
@@ -117,7 +118,7 @@ class Frames:
             return self._join(op, probe, self._matching(op, probe, build))
         if isinstance(op, ops.Python):
             return self._python(plan.chains[name], level)
-        ins = [self.stream(up, level) for up in op.inputs]
+        ins = self.taken(name, level)
         if isinstance(op, ops.Batches):
             return self._batches(op, ins[0])
         if isinstance(op, ops.Limit):
@@ -125,6 +126,11 @@ class Frames:
         if shape == "sink":
             return ins[0].drop(*hidden(ins[0]))
         return self._trimmed(name, apply_native(op, ins, shape))
+
+    def taken(self, name: str, level: int) -> list[DataFrame]:
+        """What an operator takes in on a level, without rows that were left out because it fails on them."""
+        ins = [self.stream(up, level) for up in self.plan.graph.ops[name].inputs]
+        return [self.inputs.mended(name, ins[0])] if len(ins) == 1 else ins
 
     def whole(self, name: str) -> DataFrame:
         """All rows of an operator's output, for a build side that is taken whole."""
@@ -169,7 +175,7 @@ class Frames:
         at = plan.placement.level[name]
         here = at >= self.low  # its input flows in this very epoch
         if here and not (plan.shape(name) == "accumulate" and plan.ordered(name)):
-            df = self._apply(name, [self.stream(up, at) for up in op.inputs])
+            df = self._apply(name, self.taken(name, at))
         elif plan.shape(name) == "accumulate":
             cut = plan.accumulators[name]
             if here:
@@ -228,7 +234,7 @@ class Frames:
 
     def _accumulated(self, name: str) -> DataFrame:
         """The input of an accumulating operator, with positions only if it looks at them."""
-        df = self.stream(self.plan.graph.ops[name].inputs[0], self.plan.placement.level[name])
+        (df,) = self.taken(name, self.plan.placement.level[name])
         return df if self.plan.ordered(name) else df.drop(*hidden(df))
 
     def stored_partial(self, name: str) -> DataFrame:
@@ -253,8 +259,7 @@ class Frames:
 
     def kept(self, name: str, port: int) -> DataFrame:
         """The rows a keeping operator adds to what it keeps."""
-        up = self.plan.graph.ops[name].inputs[port]
-        return self._kept(name, self.stream(up, self.plan.placement.level[name]))
+        return self._kept(name, self.taken(name, self.plan.placement.level[name])[port])
 
     def _kept(self, name: str, df: DataFrame) -> DataFrame:
         op = self.plan.graph.ops[name]

@@ -105,6 +105,16 @@ class Desk:
         with self._turn:
             return tuple(self.machine.holds.open.values())
 
+    def decision(self, hold: str) -> m.Decision | None:
+        """What was decided about a held tuple; None: nothing yet."""
+        with self._turn:
+            return self.machine.holds.decision(hold)
+
+    @property
+    def over(self) -> bool:
+        """Whether the run is to end."""
+        return self._over
+
     @property
     def breakpoints(self) -> tuple[Standing, ...]:
         """Breakpoints that stand: a copy."""

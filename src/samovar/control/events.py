@@ -23,6 +23,8 @@ __all__ = [
     "EpochCommitted",
     "EpochFailed",
     "Event",
+    "FreezeEnded",
+    "FreezeRequested",
     "InFlightRequested",
     "InspectRequested",
     "ModifyRequested",
@@ -105,6 +107,26 @@ class InFlightRequested(Command):
     @property
     def asks(self) -> str:
         return f"list tuples in flight at '{self.operator}'"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeRequested(Command):
+    """Stop all workers for a look at all of them at one moment. Answered when nothing moves; then `FreezeEnded`."""
+
+    @property
+    def asks(self) -> str:
+        return "look at all workers at one moment"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreezeEnded:
+    """The look that a command asked for is over."""
+
+    command: str
+
+    @property
+    def words(self) -> str:
+        return f"the look of command {self.command} was over"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,6 +359,7 @@ class DriverRestarted:
 
 Event = (
     Command
+    | FreezeEnded
     | PatienceEnded
     | Reported
     | WorkerDropped

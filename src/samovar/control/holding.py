@@ -72,6 +72,10 @@ class Holds:
             made.append(Decided(self._workers.pop(name), decision, ruling, rule if name == hold else None))
         return made
 
+    def decision(self, hold: str) -> m.Decision | None:
+        """What was decided about a tuple in this attempt, or since it was given up; None: nothing yet."""
+        return self._decided.get(hold)
+
     def forget_worker(self, worker: str | None) -> None:
         """A worker is gone: what it held will be held again when its tuples are processed again."""
         for hold in [h for h, w in self._workers.items() if w == worker]:

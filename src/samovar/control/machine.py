@@ -45,6 +45,8 @@ class Machine(RunState):
             e.ResumeRequested: self._on_resume,
             e.InspectRequested: self._on_question,
             e.InFlightRequested: self._on_question,
+            e.FreezeRequested: lambda event: self._freezing.append(event.command),
+            e.FreezeEnded: lambda event: self._frozen.discard(event.command),
             e.ModifyRequested: self._on_modify,
             e.DecisionMade: self._on_decision,
             e.BreakRequested: self._on_break,
@@ -222,6 +224,9 @@ class Machine(RunState):
             else:
                 self._pausing.remove(name)
                 self._answer(name, "it will be paused when the epoch is over")
+        elif name in self._freezing:
+            self._freezing.remove(name)
+            self._refuse(name, "Not every worker stopped in time for a look at all of them.")
         elif name in self._resuming:
             self._resuming.remove(name)
             self._answer(name, "not every worker has said that it goes on")
@@ -229,6 +234,9 @@ class Machine(RunState):
             if self._change.at_epoch_end or self._cancelling:
                 self._change.command = ""
                 self._answer(name, "it will be in force when the epoch is over")
+            elif not self._change.barrier:
+                self._change.command = ""
+                self._answer(name, "some workers will go over at their next tuple")
             else:
                 self._change.at_epoch_end = True
                 self._cancel("a worker did not take other code in time")
@@ -298,6 +306,8 @@ class Machine(RunState):
             self._tell(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
             return False
         member.begin(task, switches)
+        if self._seen.setdefault((task.operators, task.partition), task.task) != task.task:
+            self.repeated = True
         codes = self.codes.newer(member)
         for operator, newer in codes.items():
             member.versions[operator] = newer[-1].version
@@ -391,6 +401,7 @@ class Machine(RunState):
             self._impossible(f"Epoch {event.epoch} cannot begin now: the run is {self.state}.")
         self._epoch = event
         self.breaks.begin(event.counts or self.breaks.totals)
+        self._seen, self.repeated = {}, False
 
     def _on_epoch_over(self, event: e.EpochCommitted | e.EpochFailed) -> None:
         if self._epoch is None or self._epoch.epoch != event.epoch:

@@ -35,12 +35,17 @@ class RunState:
         self.breaks = Breaks()
         self._asks = Asks()
         self._epoch: e.EpochBegun | None = None
+        self._seen: dict[tuple[tuple[str, ...], int], str] = {}
+        self.repeated = False
+        """Whether part of the epoch under way was computed twice, by a task for the same operators and partition."""
         self._cancelling = False
         self._letting = False
         self._pause: e.PauseMode | None = None
         self._paused = False
         self._pausing: list[str] = []
         self._resuming: list[str] = []
+        self._freezing: list[str] = []
+        self._frozen: set[str] = set()
         self._change: Change | None = None
         self._stopping: list[str] = []
         self._ending = False
@@ -89,7 +94,8 @@ class RunState:
         """Commands that have not been answered."""
         change = [self._change.command] if self._change is not None and self._change.command else []
         arming = self.breaks.commands()
-        return (*self._pausing, *self._resuming, *self._asks.commands, *arming, *change, *self._stopping)
+        asked = (*self._pausing, *self._resuming, *self._freezing, *self._asks.commands)
+        return (*asked, *arming, *change, *self._stopping)
 
     # --- what comes out ---------------------------------------------------------------------------------------------
 
@@ -113,6 +119,7 @@ class RunState:
         for command in self.breaks.commands():
             self.breaks.answered(command)
         self._pausing, self._resuming, self._change = [], [], None
+        self._freezing, self._frozen = [], set()
         self._asks = Asks()
         self._pause, self._paused, self._letting = None, False, False
 
@@ -150,7 +157,8 @@ class RunState:
     @property
     def _wants_stop(self) -> bool:
         barrier = self._change is not None and self._change.barrier
-        return self._pause == "direct" or bool(self.holds.open) or barrier
+        frozen = bool(self._freezing or self._frozen)
+        return self._pause == "direct" or bool(self.holds.open) or barrier or frozen
 
     def _settle(self) -> None:
         if self._ended or self._ending:
@@ -161,6 +169,10 @@ class RunState:
         self._settle_counts()
         self._settle_workers()
         self._settle_pause()
+        if self._freezing and self.workers.all_stopped:
+            self._frozen.update(self._freezing)
+            for command in self._take("_freezing"):
+                self._answer(command)
         if self._resuming and (self._wants_stop or self.workers.all_going):
             for command in self._take("_resuming"):
                 self._answer(command)
@@ -168,7 +180,7 @@ class RunState:
             self.breaks.answered(command)
             self._answer(command)
         self._out += self._asks.settled(self.state)
-        self._set_gate(self._pause is None and not self.holds.open)
+        self._set_gate(self._pause is None and not (self.holds.open or self._freezing or self._frozen))
 
     def _set_gate(self, is_open: bool) -> None:
         if is_open != self._gate:

@@ -107,6 +107,8 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     """Positions inside the epoch at which the state of Python operators was kept."""
     code: dict[str, int] = {}
     """In an epoch that hands states over to other code: the versions in force from here on."""
+    switched: dict[str, int] = {}
+    """In an epoch inside which operators went over to other code: the versions in force from the next one on."""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -161,6 +163,13 @@ class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
 
     hold: str
     verdict: str
+    operator: str = ""
+    like: str = ""
+    """With "skip-all": what all tuples have in common that are left out from here on."""
+    place: tuple[int, ...] = ()
+    """Epoch, bucket, port and number of a tuple that was left out or replaced."""
+    row: bytes = b""
+    """With "edit": the tuple that took its place, pickled."""
 
 
 class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ from samovar.record.log import (
     RunEnded,
     RunResumed,
     RunStarted,
+    TupleDecided,
     read_log,
 )
 from samovar.record.state_files import is_mark
@@ -63,6 +64,7 @@ class History:
     interactions: list[Interaction] = field(default_factory=list)
     failed: EpochFailed | None = None
     changes: list[LogicChanged] = field(default_factory=list)
+    decided: list[TupleDecided] = field(default_factory=list)
 
     @classmethod
     def of(cls, facts: Iterable[AnyFact]) -> History:
@@ -82,6 +84,8 @@ class History:
             self.failed = None
             if fact.code:
                 self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch, operators=fact.code))
+            if fact.switched:
+                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch + 1, operators=fact.switched))
         elif isinstance(fact, EpochFailed):
             self.failed = fact
         elif isinstance(fact, InteractionsMade):
@@ -92,6 +96,8 @@ class History:
             self.ended = fact
         elif isinstance(fact, LogicChanged):
             self.changes.append(fact)
+        elif isinstance(fact, TupleDecided):
+            self.decided.append(fact)
         elif isinstance(fact, RunResumed):
             self.ended = None
 

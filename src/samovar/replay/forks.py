@@ -24,7 +24,6 @@ from samovar.compile.plan import Plan
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
-from samovar.graph.operators.base import Op, expr
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
 from samovar.ids import VERSION, new_attempt, new_run_id
@@ -38,6 +37,7 @@ from samovar.runtime.code import by_value
 from samovar.runtime.decisions import Decided, read_decisions, write_decisions
 from samovar.runtime.engine import commit_epoch
 from samovar.runtime.epoch import EpochRange, RunContext
+from samovar.runtime.expressions import other_expression
 from samovar.runtime.plans import plans_of
 from samovar.runtime.run import Run
 from samovar.runtime.sources import ROW_BITS, Source, Unit, read_units
@@ -66,7 +66,9 @@ def start_fork(
     watch: bool | None = None,
 ) -> Run:
     """Start the fork and return at once; what is wrong with the changes is raised here."""
-    graph = changed_graph(tracer.plan.graph, changes)
+    plan = tracer.plan_at(cut.segment.epoch)
+    _check_code(tracer, cut)
+    graph = changed_graph(plan.graph, changes)
     _check_level(tracer.plan, cut.segment, changes)
     parent = tracer.recording
     root = Path(record) if record is not None else parent.path.parent
@@ -132,6 +134,17 @@ def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
 # --- other logic ----------------------------------------------------------------------------------------------------
 
 
+def _check_code(tracer: Tracer, cut: Cut) -> None:
+    """Raise when the fork begins inside an epoch in which operators went over to other code."""
+    epochs, number = tracer.history.epochs, cut.segment.epoch
+    if cut.at is not None and number < len(epochs) and epochs[number].switched:
+        named = ", ".join(f"'{n}'" for n in epochs[number].switched)
+        raise TimeTravelError(
+            f"A fork cannot begin inside epoch {number}: {named} went over to other code in it.",
+            hint=f"Fork from its start or from its end: past.jump(epoch={number}), past.jump(epoch={number + 1}).",
+        )
+
+
 def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
     """The graph with some operators' logic replaced.
 
@@ -158,26 +171,8 @@ def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
                 hint=f"Pass an instance: m.fork({{'{name}': Fixed()}}).",
             )
         else:
-            made[name] = _native(op, change)
+            made[name] = other_expression(op, change, TimeTravelError)
     return Graph(graph.name, made, live)
-
-
-def _native(op: Op, change: Any) -> Op:
-    if isinstance(change, Mapping):
-        try:
-            return msgspec.structs.replace(op, **change)
-        except TypeError as error:
-            raise TimeTravelError(f"'{op.kind}' has no such field: {error}.", operator=op.name) from None
-    given = [change] if isinstance(change, str) or hasattr(change, "cast") else list(change)
-    texts = tuple(expr(c) for c in given)
-    wanted = len(op.expressions())
-    if len(texts) != wanted:
-        raise TimeTravelError(
-            f"Expected {wanted} expressions for '{op.name}', got {len(texts)}.",
-            operator=op.name,
-            hint=f"It has: {', '.join(op.expressions()) or 'none'}.",
-        )
-    return op.with_expressions(texts)
 
 
 def _check_level(plan: Plan, segment: Segment, changes: Mapping[str, Any]) -> None:

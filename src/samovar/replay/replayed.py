@@ -35,6 +35,7 @@ from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
 from samovar.runtime.tasks import Task, Version
+from samovar.runtime.turning import read_turns
 
 __all__ = ["Replayed", "Windowed", "at_or_behind"]
 
@@ -42,11 +43,15 @@ __all__ = ["Replayed", "Windowed", "at_or_behind"]
 class Replayed(Epoch):
     """An epoch of the past, computed again into a scratch folder. Counts nothing, commits nothing."""
 
+    _looks = True
+
     def __init__(self, context: RunContext, segment: Segment, scratch: Path) -> None:
         covers = EpochRange(segment.low, segment.high, dict(segment.units), segment.first, segment.last)
         super().__init__(context, segment.epoch, covers, attempt="replay")
         self.folder = scratch / f"{segment.epoch:06d}"
         self.frames = _ReplayFrames(self.plan, self, segment.low, segment.high)
+        if self.number < len(context.recorded):
+            self.fixes = read_decisions(context.recording.epoch_folder(context.recorded[self.number]))
 
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
         return df
@@ -62,7 +67,7 @@ class Replayed(Epoch):
         return self._read_parts("stash", name, self.frames._empty(name).schema, [facts[self.number]])
 
     def task(self, chain: tuple[str, ...]) -> Task:
-        """The same with what calls of `log_result` gave, and with what was decided about tuples."""
+        """The same with what calls of `log_result` gave, what was decided about tuples, and where code changed."""
         made = super().task(chain)
         facts = self.context.recorded
         if self.number >= len(facts):
@@ -81,9 +86,12 @@ class Replayed(Epoch):
             for stage in made.stages
         )
         logged = folder / slug_unique(chain[0]) if made.arrival else None
-        decided = read_decisions(folder.parent, chain)
         return replace(
-            made, stages=stages, arrivals=str(logged) if logged is not None else "", decided=decided
+            made,
+            stages=stages,
+            arrivals=str(logged) if logged is not None else "",
+            decided=read_decisions(folder.parent, chain),
+            turns=read_turns(folder.parent, chain),
         )
 
 

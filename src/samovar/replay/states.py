@@ -82,12 +82,15 @@ class Timeline:
         values = dict(self.base)
         for step in self.changes[:steps]:
             for change in step:
-                if isinstance(self.base.get(change.name), Mapping) and not change.whole:
+                if change.keyed and not isinstance(self.base.get(change.name), Mapping):
+                    values[change.name] = MapView(values.get(change.name, {}), {change.key: change.after})
+                elif isinstance(self.base.get(change.name), Mapping) and not change.whole:
                     over.setdefault(change.name, {})[change.key] = change.after
                 elif isinstance(self.base.get(change.name), list) and not change.whole:
                     values[change.name] = [*values[change.name][: change.key], change.after]
                 elif change.after is ABSENT:
                     values.pop(change.name, None)
+                    over.pop(change.name, None)
                 else:
                     values[change.name] = change.after
         for name, changed in over.items():
@@ -123,7 +126,9 @@ def apply_changes(
     for name, told in delta["values"].items():
         pickled[name] = patched(pickled.get(name), told)
         value = pickle.loads(pickled[name])
-        made.append(Change(operator, name, None, state.get(name, ABSENT), value))
+        before = state.get(name, ABSENT)
+        if "whole" not in delta or before is ABSENT or not _same(before, value):
+            made.append(Change(operator, name, None, before, value))
         state[name] = value
     for name in delta["gone"]:
         if name in state:

@@ -41,11 +41,13 @@ from samovar.replay.worker import (
     read_records,
 )
 from samovar.runtime.epoch import Epoch, RunContext
+from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
 from samovar.runtime.sources import Source, check_unchanged
 from samovar.runtime.tags import tagged
 from samovar.runtime.tasks import Version
+from samovar.runtime.turning import Turn, read_turns
 
 __all__ = ["Traced", "Tracer"]
 
@@ -97,6 +99,7 @@ class Tracer:
         self.leaves = Leaves(tracing, sources, self.leaf_positions)
         self.tally = Tally(tracing, self.leaves, self._fetched)
         self._held: list[DataFrame] = []
+        self._plans: dict[Any, Plan] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
@@ -118,7 +121,7 @@ class Tracer:
 
     def original(self, segment: Segment) -> Replayed:
         """The segment's epoch as it ran."""
-        return Replayed(self._context(self.plan, segment), segment, self.scratch)
+        return Replayed(self._context(self.plan_at(segment.epoch), segment), segment, self.scratch)
 
     def windowed(
         self, segment: Segment, window: Window, *, steps: bool = False, near: bool = False
@@ -127,13 +130,28 @@ class Tracer:
 
         `near`: for operators that need nothing of what was before the window.
         """
-        context = self._context(self.tracing, segment)
+        context = self._context(self.plan_at(segment.epoch, tracing=True), segment)
         original = self.original(segment)
         return Windowed(context, original, segment, window, self.scratch, steps=steps, near=near)
 
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""
         return code_at(self.recording, self.history, self.code, epoch)
+
+    def plan_at(self, epoch: int, *, tracing: bool = False) -> Plan:
+        """The plan of an epoch, with the expressions it ran with; `tracing`: with positions on every edge."""
+        plan = self.tracing if tracing else self.plan
+        own = expressions_at(self.recording, self.history, self.code, epoch)
+        key = (tuple(sorted(own.items())), tracing)
+        if key not in self._plans:
+            self._plans[key] = plan_with(self.spark, plan, self.sources, own, positions=tracing)
+        return self._plans[key]
+
+    def turns(self, epoch: int, operator: str) -> tuple[Turn, ...]:
+        """Where an operator went over to other code inside an epoch."""
+        if epoch >= len(self.history.epochs):
+            return ()
+        return read_turns(self.recording.epoch_folder(self.history.epochs[epoch]), [operator])
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]

@@ -28,6 +28,7 @@ from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Wi
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
 from samovar.runtime.tasks import Version
+from samovar.runtime.turning import brought
 
 __all__ = ["Stretch", "Travel"]
 
@@ -446,7 +447,7 @@ class Travel:
         steps = stretch.traced.trace.steps[operator]
         wanted = _record_of(records, steps[number])
         bucket = wanted.bucket if wanted is not None else 0
-        made = self.instance(operator, stretch.segment.epoch)
+        epoch = stretch.segment.epoch
         version = self._version(stretch, operator).get(bucket)
         files = version.files if version is not None else ()
         deltas = [read_state(Path(f))[1] for f in files]
@@ -456,8 +457,10 @@ class Travel:
             record = _record_of(records, step)
             if record is not None and record.bucket == bucket:
                 deltas.append(record.changes)
-        restore(made, deltas)
-        return made
+        own = [t for t in self.tracer.turns(epoch, operator) if t.places is not None or t.bucket == bucket]
+        return brought(
+            self.tracer.code_at(epoch)[operator], own, wanted.version if wanted is not None else 0, deltas
+        )
 
     def _fresh(self, operator: str) -> dict[str, Any]:
         return attributes(self.instance(operator))

@@ -54,6 +54,8 @@ class Record:
     """With `at` None: how many tuples the steps before the window gave."""
     results: tuple[Any, ...] = ()
     """What `log_result` gave in this step."""
+    version: int = 0
+    """The code it ran with, if the operator went over to other code inside the epoch."""
 
 
 def tracing_function(
@@ -81,8 +83,10 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
     made = []
     for blob in column.to_pylist():
         for stage, bucket, port, at, told, error, ended, given in pickle.loads(_unpacked(blob)):
-            outputs, changes, logged = pickle.loads(told)
-            made.append(Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged))
+            outputs, changes, logged, *version = pickle.loads(told)
+            made.append(
+                Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged, *version)
+            )
     return made
 
 
@@ -90,7 +94,7 @@ class _Tracer(Chain):
     """A chain that writes down its steps."""
 
     def __init__(self, task: Task, start: Where | None) -> None:
-        super().__init__(replace(task, stateful=False, signs=False, marks=(), run=f"{task.run}#trace"))
+        super().__init__(replace(task, saves=False, signs=False, marks=(), run=f"{task.run}#trace"))
         self.start = start or ()
         self.based = False
         self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
@@ -197,13 +201,13 @@ class _Tracer(Chain):
     def _record(
         self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
     ) -> None:
-        changes = self.loaded[stage].capture.changes()
+        changes = self.loaded[stage].take_changes()
         results = self.loaded[stage].results
         logged = results.since(self.used.get(stage, 0))
         self.used[stage] = results.place
-        told = dumps(
-            (tuple(self.made[stage]), changes, logged)
-        )  # now: the next step may change what they hold
+        version = self.turns.version(stage, at) if self.turns is not None else 0
+        # pickled now: the next step may change what they hold
+        told = dumps((tuple(self.made[stage]), changes, logged, version))
         given = self.given[stage] if at is None else 0
         self.records.append((stage, self.bucket or 0, port, at, told, error, ended, given))
         self.size += len(told)
@@ -290,7 +294,7 @@ class _Prober(_Tracer):
         if probe.before is not None and at[: len(probe.before)] >= probe.before:
             return
         if probe.key is not None:
-            if _touches(self.loaded[probe.stage].capture.changes(), *probe.key):
+            if _touches(self.loaded[probe.stage].take_changes(), *probe.key):
                 self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
             return
         if bucket not in self.found and self._holds(row):

@@ -7,20 +7,22 @@ no state and leaves a sign, so that the attempt it belongs to never counts.
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from samovar.control import messages as m
-from samovar.control.agent import Agent
+from samovar.control.agent import Agent, TaskAbandoned
 from samovar.control.client import client_for
 from samovar.record.state_files import dumps
 from samovar.runtime.arrival import partition_number
 from samovar.runtime.breaking import Watched
 from samovar.runtime.plain_states import attributes
+from samovar.runtime.turning import Turn, Turns
 
 if TYPE_CHECKING:
     from samovar.runtime.tasks import Task
@@ -36,10 +38,12 @@ __all__ = [
     "attend",
     "give_up",
     "was_given_up",
+    "was_unattended",
 ]
 
 Control = tuple[tuple[str, int], str, bytes]
 _SIGN = "abandoned"
+_ALONE = "unattended"
 _unreachable: set[tuple[str, int]] = set()
 """Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
 
@@ -90,14 +94,23 @@ def attend(task: Task, chain: Chain | None) -> Attendance | None:
 
 def give_up(task: Task) -> None:
     """Leave the sign that a task was given up."""
+    _sign(task, _SIGN)
+
+
+def _sign(task: Task, name: str) -> None:
     folder = Path(task.errors)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _SIGN).touch()
+    (folder / name).touch()
 
 
 def was_given_up(folder: Path) -> bool:
     """Whether a task left that sign in the folder of failures."""
     return (folder / _SIGN).exists()
+
+
+def was_unattended(folder: Path) -> bool:
+    """Whether a task could not reach whoever steers its run: it may have missed other code."""
+    return (folder / _ALONE).exists()
 
 
 class Attendance:
@@ -143,6 +156,8 @@ class Attendance:
             _unreachable.discard(key)
         elif not self.client.connected:
             _unreachable.add(key)
+        if not self.heard:
+            _sign(self.task, _ALONE)
 
     def _taken_in(self, batches: Iterator[Any]) -> Iterator[Any]:
         rest = iter(batches)
@@ -236,8 +251,35 @@ class Attendance:
         return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
 
     def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
-        """Other code comes with an epoch, never inside one."""
-        raise NotImplementedError("code changes between epochs")
+        """Have operators go over to other code, each at its next tuple. Says which tuple that is."""
+        chain = self.chain
+        if chain is None:
+            raise LookupError("a function over batches of rows has no tuples to go over at")
+        for code in codes.values():
+            pickle.loads(code.body)
+        if chain.turns is None:
+            chain.turns = Turns(self._names, self.task.stateful)
+        made = []
+        for name, code in codes.items():
+            stage = self._names.index(name)
+            chain.turns.tell(stage, Turn(name, code.version, code.body, code.transfer))
+            place = m.Place(name, self.task.epoch, chain.bucket or 0, 0, self._taken(stage))
+            made.append(m.Switch(code.version, place))
+        return tuple(made)
+
+    def _taken(self, stage: int) -> int:
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            return 0
+        taken = sum(chain.taken[stage])
+        if self._step is not None and self._step[0] == stage == 0:
+            taken = max(taken, self._step[2])
+        return taken
+
+    def cannot(self, version: int, error: BaseException) -> NoReturn:
+        """An operator could not go over after all: the epoch is done again without that code."""
+        self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
+        raise TaskAbandoned(f"An operator could not go over to other code: {error}")
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         """The breakpoints that stand from now on."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.errors import CommandRefused, RunError, UnknownName
+from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
-from samovar.record.log import Fact, TupleDecided, TupleHeld
+from samovar.record.log import Fact, TupleHeld
 from samovar.record.state_files import dumps
+from samovar.runtime.decisions import decided_fact
+from samovar.runtime.expressions import checked_expressions
 from samovar.runtime.inspecting import (
     HeldTuple,
     InFlight,
@@ -24,8 +28,9 @@ from samovar.runtime.inspecting import (
     held_tuple,
     in_flight,
     inspection,
+    present_epoch,
 )
-from samovar.runtime.modifying import Transfer, checked_bodies
+from samovar.runtime.modifying import Transfer, checked_bodies, may_turn
 from samovar.runtime.progress import GOING, Status
 from samovar.runtime.steering import Note, Steering
 
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
     from samovar.runtime.epoch import RunContext
 
 __all__ = ["Commands"]
+
+
+def _inspect(name: str, *, operator: str) -> e.Command:
+    return e.InspectRequested(command=name, operator=operator)
 
 
 class Commands:
@@ -82,6 +91,32 @@ class Commands:
                 answer = self._ask(lambda name: e.InspectRequested(command=name, operator=operator))
         return inspection(context, operator, answer)
 
+    def snapshot(self, *operators: str) -> dict[str, Inspection]:
+        """The states of Python operators (none named: of all) at one moment inside the epoch: consistent, at once.
+
+        All workers stand still while they are asked, for some milliseconds; what each has taken in by then, the
+        operators before it have given. Refused when a worker works more than 3 seconds on one tuple.
+        """
+        context = self._going_context()
+        chosen = operators or tuple(
+            n for n, op in context.plan.graph.ops.items() if isinstance(op, ops.Python)
+        )
+        for operator in chosen:
+            check_python(context, operator)
+        steering = self._steering
+        if self._status != "running" or steering is None:
+            return {operator: inspection(context, operator, None) for operator in chosen}
+        frozen = self._ask(lambda name: e.FreezeRequested(command=name)).command
+        try:
+            asked = [steering.desk.ask(partial(_inspect, operator=operator)) for operator in chosen]
+            present = present_epoch(context, steering.desk)
+            return {
+                operator: inspection(context, operator, answer.result(), present)
+                for operator, answer in zip(chosen, asked, strict=True)
+            }
+        finally:
+            steering.desk.report(e.FreezeEnded(command=frozen))
+
     def in_flight(self, operator: str, limit: int = 100) -> InFlight:
         """The tuples that workers have taken in for a Python operator and not finished."""
         check_python(self._going_context(), operator)
@@ -92,24 +127,48 @@ class Commands:
 
     def modify(
         self,
-        changes: Mapping[str, Operator],
+        changes: Mapping[str, Any],
         *,
         consistency: e.Consistency = "strict",
         transfer: Transfer | Mapping[str, Transfer] | None = None,
     ) -> None:
-        """Give Python operators other logic: `run.modify({"FE": NewFE()})`. Checked before anything changes.
+        """Give operators other logic: `run.modify({"FE": NewFE()})`. Checked before anything changes.
 
-        The new logic is in force from the next epoch on, for all operators at once, so that no tuple meets old and new
-        logic: what `consistency="strict"` asks for, and enough for "backward" and "none". While the run is paused with
-        tuples in flight, or a tuple is held, the present epoch is done again with the new logic. `transfer` is a
-        function from the old state (a mapping) to values to set on the new operator, or a mapping of such functions by
-        operator; without one, the new operator gets what the old one had changed. Returns when the logic is in force,
-        or after 3 seconds: then it will be when the epoch is over.
+        A Python operator takes an `sv.Operator`, or the source text of one; a native one that keeps nothing (a filter,
+        a select) SQL text (several: a list) or a mapping of its fields, and changes between two epochs, whichever
+        consistency is asked for.
+
+        `strict`: in force from the next epoch on, for all operators at once: no tuple meets old and new logic. While
+        the run is paused with tuples in flight, or a tuple is held, the present epoch is done again with the new logic.
+        `backward`: all workers stop, go over, and go on: a tuple in flight may have met old logic before and meets new
+        logic behind, never the other way round. `none`: each worker goes over at its next tuple. A stateless operator
+        without anything behind it that needs the order of tuples changes between epochs, whichever is asked for.
+
+        `transfer` is a function from the old state (a mapping) to values to set on the new operator, or a mapping of
+        such functions by operator; without one, the new operator gets what the old one had changed. Returns when the
+        logic is in force, or after 3 seconds: then it will be when the epoch is over.
         """
         if consistency not in get_args(e.Consistency):
             raise RunError(f"Expected consistency 'strict', 'backward' or 'none', got {consistency!r}.")
-        bodies = checked_bodies(self._going_context(), changes, transfer)
-        self._ask(lambda name: e.ModifyRequested(command=name, bodies=bodies, consistency="strict"))
+        if not changes:
+            raise RunError('Expected operators to modify, got none: run.modify({"FE": NewFE()}).')
+        context = self._going_context()
+        known = context.plan.graph.ops
+        python = {
+            n: new
+            for n, new in changes.items()
+            if isinstance(new, Operator) or isinstance(known.get(n), ops.Python)
+        }
+        bodies = checked_bodies(context, python, transfer)
+        native = checked_expressions(context, {n: new for n, new in changes.items() if n not in python})
+        inside = not native and all(may_turn(context, name) for name in bodies)
+        level: e.Consistency = consistency if inside else "strict"
+        every = {**bodies, **{n: (body, b"") for n, body in native.items()}}
+        self._ask(
+            lambda name: e.ModifyRequested(
+                command=name, bodies=every, native=tuple(native), consistency=level
+            )
+        )
 
     @property
     def figures(self) -> tuple[WorkerFigures, ...]:
@@ -194,7 +253,7 @@ class Commands:
                 error=held.error,
             )
         elif isinstance(note, i.NoteDecision):
-            fact = TupleDecided(at=time.time(), hold=note.hold, verdict=note.verdict)
+            fact = decided_fact(note)
         else:
             return
         context.recording.log.append(fact)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,22 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from samovar.control import events as e
+from samovar.control import instructions as i
+from samovar.control import messages as m
+from samovar.record.log import TupleDecided
 from samovar.record.state_files import dumps
-from samovar.record.store import Recording, slug_unique
+from samovar.record.store import History, Recording, slug_unique
 
-__all__ = ["Decided", "Decisions", "read_decisions", "skipped_tuples", "write_decisions"]
+__all__ = [
+    "Decided",
+    "Decisions",
+    "decided_fact",
+    "read_decisions",
+    "skipped_tuples",
+    "standing",
+    "write_decisions",
+]
 
 FOLDER = "decisions"
 
@@ -72,6 +85,35 @@ def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tup
         made += pickle.loads(file.read_bytes())
     wanted = None if operators is None else set(operators)
     return tuple(d for d in made if wanted is None or d.operator in wanted)
+
+
+# --- decisions that outlive the process -----------------------------------------------------------------------------
+
+
+def decided_fact(note: i.NoteDecision) -> TupleDecided:
+    """A decision for the log, with what whoever takes the run up needs to know of it."""
+    rule, ruling = note.rule, note.ruling
+    place = ruling.place if ruling is not None else None
+    return TupleDecided(
+        at=time.time(),
+        hold=note.hold,
+        verdict=note.verdict,
+        operator=rule.operator if rule is not None else place.operator if place is not None else "",
+        like=rule.like if rule is not None else "",
+        place=(place.epoch, place.bucket, place.port, place.number) if place is not None else (),
+        row=ruling.row if ruling is not None else b"",
+    )
+
+
+def standing(history: History) -> e.DriverRestarted | None:
+    """What was decided before and still stands: tuples to leave out or to replace, and kinds of them; None: nothing."""
+    rules = tuple(m.Rule(operator=d.operator, like=d.like) for d in history.decided if d.like)
+    rulings = tuple(
+        m.Ruling(m.Place(d.operator, *d.place), "edit" if d.verdict == "edit" else "skip", d.row)
+        for d in history.decided
+        if d.place and d.place[0] >= len(history.epochs)
+    )
+    return e.DriverRestarted(rules=rules, rulings=rulings) if rules or rulings else None
 
 
 def file_name(operator: str, bucket: int, partition: int) -> str:

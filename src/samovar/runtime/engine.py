@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from samovar.errors import RunError, RunStopped
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
-from samovar.runtime.attending import EpochAbandoned
+from samovar.runtime.attending import EpochAbandoned, was_unattended
+from samovar.runtime.decisions import write_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
 from samovar.runtime.marks import mark_count, mark_positions
-from samovar.runtime.modifying import apply_code
+from samovar.runtime.modifying import apply_code, settle_turns
 from samovar.runtime.pacing import Pacer
+from samovar.runtime.row_holding import hold_row
 from samovar.runtime.sources import stretches_of
+from samovar.runtime.steering import Steering
+from samovar.runtime.turning import read_turned
 
 __all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
 
@@ -173,9 +177,12 @@ def commit_epoch(
     expected: float | None = None,
 ) -> EpochCommitted:
     """Run one epoch and commit it. `expected`: seconds it will probably take."""
-    context.range = covers
+    context.range, context.mended = covers, []
     epoch, outcome = _attempt(context, covers, stopping, expected)
     number = epoch.number
+    if context.mended:
+        write_decisions(epoch.folder, "rows", context.mended)
+    state, switched = settle_turns(context, number, epoch.folder, epoch.attempt, outcome.state)
     fact = EpochCommitted(
         at=time.time(),
         epoch=number,
@@ -186,10 +193,11 @@ def commit_epoch(
         last=covers.last,
         seconds=round(outcome.seconds, 4),
         counters=outcome.counters,
-        state=outcome.state,
+        state=state,
         rejected=outcome.rejected,
         bytes=size,
-        marks=covers.marks,
+        marks=() if switched else covers.marks,
+        switched=switched,
     )
     assert context.recording.log is not None
     context.recording.log.append(fact)
@@ -223,7 +231,9 @@ def _attempt(
         epoch = Epoch(context, number, covers, attempt=attempt)
         try:
             outcome = epoch.run(steering.control if steering is not None else None)
-            if not epoch.recomputed():
+            if steering is not None and (odd := _mixed_up(steering, epoch)):
+                lost = odd
+            elif not epoch.recomputed():
                 if steering is None or steering.may_commit():
                     return epoch, outcome
                 lost = "cancelled"
@@ -232,8 +242,14 @@ def _attempt(
         except Exception as error:
             cancelled = steering is not None and steering.failed() and not stopping()
             found = _lost(error) if not cancelled else "cancelled"
-            if found is None or stopping():
+            if stopping():
                 raise
+            if found is None:
+                if steering is None or not context.holds:
+                    raise
+                shutil.rmtree(epoch.folder, ignore_errors=True)
+                hold_row(context, steering, error)
+                continue
             lost = found
         if steering is None or not steering.failed():
             tried += 1
@@ -245,6 +261,17 @@ def _attempt(
         hint="Often memory is short: look at the executors' logs, use smaller epochs (epoch_bytes=) or more memory "
         "(spark.executor.memory), then resume the run. Every committed epoch is kept.",
     )
+
+
+def _mixed_up(steering: Steering, epoch: Epoch) -> str:
+    """Why the code of an attempt cannot be told, if operators went over to other code in it; empty: it can."""
+    if not read_turned(epoch.folder):
+        return ""
+    if steering.repeated():
+        return "a task ran twice while its operators went over to other code"
+    if was_unattended(epoch.folder / "errors"):
+        return "a worker could not be told of other code"
+    return ""
 
 
 def _lost(error: Exception) -> str | None:

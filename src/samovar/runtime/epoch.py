@@ -35,6 +35,7 @@ from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.attending import Control, EpochAbandoned, was_given_up
 from samovar.runtime.decisions import Decided
 from samovar.runtime.marks import SHARE, Policy
+from samovar.runtime.mending import mend
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
@@ -81,8 +82,12 @@ class RunContext:
     """In a replay: all epochs of the run, also those after the one that is computed again."""
     steering: Steering | None = None
     """Who pauses the run, looks into its workers and decides; None: nobody."""
+    mended: list[Decided] = field(default_factory=list)
+    """Rows of the present epoch that Spark failed on, with what was decided about them."""
     decided: tuple[Decided, ...] = ()
     """When part of a past epoch is done again: tuples that were left out or replaced in it."""
+    expressions: dict[str, bytes] = field(default_factory=dict)
+    """Native operators whose expressions were modified on the way."""
     code_versions: dict[str, int] = field(default_factory=dict)
     """Versions of operators' code that was modified on the way, as workers and the desk count them."""
 
@@ -138,6 +143,9 @@ class Outcome:
 class Epoch:
     """An attempt at one epoch."""
 
+    _looks = False
+    """Whether it is computed to look into only: nothing is counted."""
+
     def __init__(self, context: RunContext, number: int, covers: EpochRange, *, attempt: str) -> None:
         self.context = context
         self.spark = context.spark
@@ -151,6 +159,7 @@ class Epoch:
         self.marks = covers.marks
         self.attempt = attempt
         self.control: Control | None = None
+        self.fixes: Sequence[Decided] = context.mended
         self.folder = context.recording.attempt_folder(number, attempt)
         self.frames = Frames(self.plan, self, covers.low, covers.high)
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
@@ -321,15 +330,25 @@ class Epoch:
             self._measured[name, None] = self.passed(name)[0]  # a sort gives what it took
             return df
         known = frozenset(n for n, port in self._measured if port is None)
-        if (name, None) in self._observations or not needs_counter(
-            self.plan, name, level, self._stored, known
+        fixed = any(d.operator == name for d in self.fixes)
+        if (name, None) in self._observations or not (
+            fixed or needs_counter(self.plan, name, level, self._stored, known)
         ):
             return df
-        if counted_apart(self.plan, name):
+        if counted_apart(self.plan, name) and not fixed:
             if name not in self._apart:
                 self._apart[name] = self._pool.submit(self._count_apart, name, df)
             return df
         return self._observe((name, None), df, F.count(F.lit(1)))
+
+    def mended(self, name: str, df: DataFrame) -> DataFrame:
+        """What an operator takes in, without rows that were left out, and with those that were replaced."""
+        own = [d for d in self.fixes if d.operator == name]
+        if not own:
+            return df
+        if not self._looks:
+            df = self._observe((name, 0), df, F.count(F.lit(1)))
+        return mend(df, own)
 
     def _observe(self, key: tuple[str, int | None], df: DataFrame, rows: Column) -> DataFrame:
         observation = Observation()

@@ -34,6 +34,7 @@ from samovar.runtime.plain_states import attributes
 from samovar.runtime.prints import Prints
 from samovar.runtime.rows import View
 from samovar.runtime.tasks import Task, Version
+from samovar.runtime.turning import Turns
 from samovar.runtime.user_errors import UserError, frames_of, shown
 from samovar.runtime.worker import FLUSH, Chain
 
@@ -58,6 +59,9 @@ class _Base:
     given: list[int]
     used: list[int]
     prints: list[Prints]
+    codes: list[bytes]
+    bare: list[bool]
+    """Whether an operator's deltas are all there is: it went over to other code since the epoch's start."""
     fed: list[tuple[View, int, int]] = field(default_factory=list)
 
 
@@ -66,11 +70,13 @@ class HoldingChain(Chain):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.base = _Base([], [], [], [], [])
+        self.base = _Base([], [], [], [], [], [], [])
         self.fixed: dict[tuple[int, int, int], Decided] = {}
         """Decisions in force in this bucket: by stage, port and number of the tuple."""
         self._due = math.inf
         self._ruled: set[m.Place] = set()
+        self._turned_before = 0
+        """How many turns were made up to the base."""
 
     # --- rows in ----------------------------------------------------------------------------------------------------
 
@@ -128,7 +134,10 @@ class HoldingChain(Chain):
             list(self.given),
             [len(one.results.made) for one in self.loaded],
             [_copied(one.prints) for one in self.loaded],
+            [one.code for one in self.loaded],
+            [one.turned for one in self.loaded],
         )
+        self._turned_before = len(self.turns.made) if self.turns is not None else 0
         self._due = time.perf_counter() + EVERY
 
     def _rebase(self) -> None:
@@ -136,7 +145,9 @@ class HoldingChain(Chain):
         began = time.perf_counter()
         deltas = self.base.deltas
         for own, one in zip(deltas, self.loaded, strict=True):
-            own.append(dumps(one.capture.changes()))
+            if one.gone is not None:
+                own.clear()
+            own.append(dumps(one.take_changes()))
             changes = pickle.loads(own[-1])  # a copy: later tuples may change what the state holds
             one.changes = changes if one.changes is None else composed(one.changes, changes)
         self._set_base(deltas)
@@ -213,12 +224,12 @@ class HoldingChain(Chain):
         last = f"{frames[-1].file}:{frames[-1].line}" if frames else error.failure.error[:80]
         like = f"{type(cause).__name__ if frames else 'output'} at {last}"
         agent = attendance.agent
-        if (name, like) in agent.rules:
-            return "skip", None
         ruling = agent.rulings.get(place)
         if ruling is not None and place not in self._ruled:
             self._ruled.add(place)
             return ruling.verdict, pickle.loads(ruling.row) if ruling.row else None
+        if (name, like) in agent.rules:
+            return "skip", None
         decision = attendance.hold(
             m.Held(
                 hold=agent.new_hold(),
@@ -242,7 +253,10 @@ class HoldingChain(Chain):
         again.advance()
         for i in range(stage, len(self.loaded)):
             own, made = self.loaded[i], again.loaded[i]
-            own.instance, own.capture = made.instance, made.capture
+            own.instance, own.capture, own.code = made.instance, made.capture, made.code
+            own.turned, own.gone = made.turned, made.gone
+            if self.turns is not None:
+                self.turns.forget(i, made.code, sum(again.taken[i]))
             del own.results.made[made.results.place :]
             if i + 1 < len(self.loaded):
                 own.prints = made.prints
@@ -265,16 +279,22 @@ class _Again(Chain):
         self.taken = [list(t) for t in base.taken]
         self.given = list(base.given)
         for i, stage in enumerate(self.task.stages):
-            instance: Operator = pickle.loads(stage.code)
+            instance: Operator = pickle.loads(base.codes[i])
             capture = StateCapture(stage.name, instance)
-            files = stage.versions.get(self.bucket or 0, Version()).files
+            files = () if base.bare[i] else stage.versions.get(self.bucket or 0, Version()).files
             changes = [*(read_state(Path(f))[1] for f in files), *(pickle.loads(d) for d in base.deltas[i])]
             if changes:
                 known: dict[str, bytes] = {}
                 restore(instance, changes, known)
                 capture.settle(known)
             results = Results(list(chain.loaded[i].results.made), base.used[i])
-            self.loaded.append(loaded_as(instance, capture, stage.code, results, _copied(base.prints[i])))
+            self.loaded.append(loaded_as(instance, capture, base.codes[i], results, _copied(base.prints[i])))
+            self.loaded[i].turned = base.bare[i]
+        self.turns = None
+        if chain.turns is not None:
+            self.turns = Turns(chain.turns.names, self.task.stateful)
+            for i, turn in chain.turns.made[chain._turned_before :]:
+                self.turns.ahead.setdefault(i, []).append(turn)
 
     def advance(self) -> None:
         """Process the tuples since the base up to the one that raised."""
@@ -298,6 +318,8 @@ class _Again(Chain):
         raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        if self.turns is not None:
+            self._turn(stage, at)
         place = (stage, port, self.taken[stage][port])
         if place == self.target:
             raise _Reached("the tuple is reached")

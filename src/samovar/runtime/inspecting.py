@@ -6,14 +6,19 @@ import pickle
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.desk import Desk
 from samovar.errors import CommandRefused, RunError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
-from samovar.record.state_files import read_state, restore
+from samovar.record.log import EpochCommitted, StateFile
+from samovar.record.state_files import is_mark, read_header, read_state, restore
+from samovar.record.store import slug_unique
 from samovar.runtime.plain_states import attributes, merged
+from samovar.runtime.turning import read_turned
 
 if TYPE_CHECKING:
     from samovar.runtime.epoch import RunContext
@@ -23,12 +28,14 @@ __all__ = [
     "InFlight",
     "Inspection",
     "Part",
+    "Present",
     "WorkerFigures",
     "check_python",
     "figures_of",
     "held_tuple",
     "in_flight",
     "inspection",
+    "present_epoch",
 ]
 
 
@@ -52,11 +59,13 @@ class Inspection:
     """How many epochs were committed."""
     parts: tuple[Part, ...]
     note: str = ""
+    still: bool = False
+    """Whether all workers stood still while it was taken."""
 
     @property
     def consistent(self) -> bool:
-        """Whether all parts are of one moment: the end of the last epoch."""
-        return not any(p.worker for p in self.parts)
+        """Whether all parts are of one moment: the end of the last epoch, or one at which nothing moved."""
+        return self.still or not any(p.worker for p in self.parts)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -153,9 +162,43 @@ def check_python(context: RunContext, operator: str) -> None:
         )
 
 
-def inspection(context: RunContext, operator: str, answer: i.Answer | None) -> Inspection:
-    """What workers told, and the last epoch's end for the key partitions they told nothing of."""
+@dataclass(frozen=True)
+class Present:
+    """The epoch under way as far as it has come: what its tasks that are done left, and the code they ended with."""
+
+    fact: EpochCommitted
+    code: dict[tuple[str, int], bytes]
+
+
+def present_epoch(context: RunContext, desk: Desk) -> Present:
+    """The epoch under way, while nothing moves in it."""
+    begun = desk.machine.epoch
+    number = len(context.history.epochs) if begun is None else begun.epoch
+    fact = EpochCommitted(at=0.0, epoch=number, level=0, attempt="" if begun is None else begun.attempt)
+    folder = context.recording.epoch_folder(fact)
+    state: dict[str, tuple[StateFile, ...]] = {}
+    for name, op in context.plan.graph.ops.items():
+        own = folder / "state" / slug_unique(name)
+        if isinstance(op, ops.Python) and own.is_dir():
+            headers = [read_header(p) for p in sorted(own.glob("[0-9]*.*")) if not is_mark(p)]
+            files = [StateFile(h.bucket, h.full, 0, h.entries) for h in headers]
+            state[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
+    known = {(n, c.version): c.body for n, codes in desk.machine.codes.all.items() for c in codes}
+    code = {(t.operator, t.bucket): known[t.operator, t.version] for t in read_turned(folder)}
+    return Present(msgspec.structs.replace(fact, state=state), code)
+
+
+def inspection(
+    context: RunContext, operator: str, answer: i.Answer | None, present: Present | None = None
+) -> Inspection:
+    """What workers told, and the last epoch's end for the key partitions they told nothing of.
+
+    `present`: the epoch under way as far as it has come, if nothing moves in it.
+    """
     epochs = list(context.history.epochs)
+    done = epochs
+    if present is not None and present.fact.epoch == len(epochs):
+        done = [*epochs, present.fact]
     parts: dict[int, Part] = {}
     troubles = []
     for worker, given in answer.given if answer is not None else ():
@@ -165,15 +208,19 @@ def inspection(context: RunContext, operator: str, answer: i.Answer | None) -> I
         at = given.place
         tuples = at.number if at is not None and at.operator == operator else None
         parts[given.bucket] = Part(given.bucket, pickle.loads(given.body), worker, tuples)
-    for bucket, files in context.recording.state_files(operator, epochs).items():
+    for bucket, files in context.recording.state_files(operator, done).items():
         if bucket not in parts:
-            instance: Operator = pickle.loads(context.code[operator])
+            code = context.code[operator]
+            if present is not None and files[-1][1] is present.fact:
+                code = present.code.get((operator, bucket), code)
+            instance: Operator = pickle.loads(code)
             restore(instance, (read_state(file)[1] for file, _ in files))
             parts[bucket] = Part(bucket, attributes(instance))
     if answer is not None and answer.missing:
         troubles.append(f"no answer from {', '.join(answer.missing)}")
     shown = tuple(parts[b] for b in sorted(parts))
-    return Inspection(operator, len(epochs), shown, "; ".join(t for t in troubles if "no tuple" not in t))
+    note = "; ".join(t for t in troubles if "no tuple" not in t)
+    return Inspection(operator, len(epochs), shown, note, present is not None)
 
 
 def in_flight(operator: str, answer: i.Answer) -> InFlight:

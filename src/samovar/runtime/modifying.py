@@ -1,39 +1,42 @@
-"""Other logic for a run that goes on: checked before anything changes, put into force between two epochs.
+"""Other logic for a run that goes on: checked before anything changes, put into force between two epochs or inside one.
 
 Between two epochs no tuple is in flight, so all operators change at once and no tuple meets old and new logic: the
-strongest of Texera's three levels of consistency, whichever was asked for. The state goes over as an epoch of its own
-that processes nothing and holds the whole state in the new form; the log says from which epoch on which code is in
-force, so that whoever computes an epoch again uses the code it ran with.
+strongest of Texera's levels of consistency. The state goes over as an epoch of its own that processes nothing and holds
+the whole state in the new form. Inside an epoch workers go over tuple by tuple (`turning.py`); when it ends, the states
+that nobody touched go over as well, so that every epoch ends with one version of each operator. The log says from which
+epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.errors import RunError, SamovarError, WorkflowError
+from samovar.errors import RunError, WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.code import operator_from_code
 from samovar.graph.operator import Operator, is_batch_form
-from samovar.graph.state import StateMap
 from samovar.ids import new_attempt
 from samovar.record.log import AnyFact, EpochCommitted, LogicChanged, StateFile
-from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
+from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.code import by_value
+from samovar.runtime.expressions import plan_with
 from samovar.runtime.inspecting import check_python
-from samovar.runtime.plain_states import attributes
+from samovar.runtime.turning import Transfer, hand_over, keep_code, read_turned
 
 if TYPE_CHECKING:
     from samovar.runtime.epoch import RunContext
 
-__all__ = ["Transfer", "apply_code", "carried", "checked_bodies", "code_at"]
-
-Transfer = Callable[[dict[str, Any]], Mapping[str, Any]]
-"""From the old operator's state to values to set on the new one."""
+__all__ = ["Transfer", "apply_code", "checked_bodies", "code_at", "may_turn", "settle_turns"]
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,17 @@ def checked_bodies(
     context: RunContext, changes: Mapping[str, Any], transfer: Transfer | Mapping[str, Transfer] | None
 ) -> dict[str, tuple[bytes, bytes]]:
     """Code and transfer of each operator, as they are sent about. Raises when one cannot be put into force."""
-    if not changes:
-        raise RunError('Expected operators to modify, got none: run.modify({"FE": NewFE()}).')
     made: dict[str, tuple[bytes, bytes]] = {}
     for name, new in changes.items():
         check_python(context, name)
+        op = context.plan.graph.ops[name]
+        if isinstance(new, str) and isinstance(op, ops.Python):
+            new = operator_from_code(msgspec.structs.replace(op, code=new, class_name=""))
         if not isinstance(new, Operator):
             raise RunError(
                 f"Expected an operator for '{name}', got {type(new).__name__}.",
                 operator=name,
-                hint=f'Pass an instance: run.modify({{"{name}": New()}}).',
+                hint=f'Pass an instance, or the source text of a class: run.modify({{"{name}": New()}}).',
             )
         own = transfer.get(name) if isinstance(transfer, Mapping) else transfer
         _check_form(context, name, new)
@@ -96,7 +100,8 @@ def apply_code(context: RunContext, used: i.UseCode) -> None:
     """Put code into force before the next epoch. Nothing has changed when it raises."""
     recording = context.recording
     latest = {n: versions[-1] for n, versions in used.codes.items() if versions}
-    codes = {n: c for n, c in latest.items() if c.body != context.code[n]}
+    now = {**context.expressions, **context.code}
+    codes = {n: c for n, c in latest.items() if c.body != now.get(n)}
     if codes and recording.log is not None:
         _put_into_force(context, codes)
     context.code_versions = {n: c.version for n, c in latest.items()}
@@ -105,10 +110,15 @@ def apply_code(context: RunContext, used: i.UseCode) -> None:
 def _put_into_force(context: RunContext, codes: Mapping[str, m.Code]) -> None:
     recording, history = context.recording, context.history
     assert recording.log is not None
-    handed = {n: _handed(context, n, c.body, c.transfer) for n, c in codes.items()}
+    code = {n: c for n, c in codes.items() if n in context.code}
+    own = {**context.expressions, **{n: c.body for n, c in codes.items() if n not in context.code}}
+    plan = context.plan
+    if own != context.expressions:
+        plan = plan_with(context.spark, plan, context.sources, own)
+    handed = {n: _handed(context, n, c.body, c.transfer) for n, c in code.items()}
     versions = {n: 1 + sum(n in change.operators for change in history.changes) for n in codes}
-    for name, code in codes.items():
-        code_path(recording, name, versions[name]).write_bytes(code.body)
+    for name, one in codes.items():
+        code_path(recording, name, versions[name]).write_bytes(one.body)
     number = len(history.epochs)
     fact: AnyFact
     if any(handed.values()):  # one fact says both, so that no crash can come between state and code
@@ -117,7 +127,10 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.Code]) -> None:
         fact = LogicChanged(at=time.time(), epoch=number, operators=versions)
     recording.log.append(fact)
     history.add(fact)
-    context.code.update({n: c.body for n, c in codes.items()})
+    context.code.update({n: c.body for n, c in code.items()})
+    if plan is not context.plan:
+        context.forget_shared()  # build sides may have been made with the old expression
+        context.plan, context.expressions = plan, own
 
 
 def _transfer_epoch(
@@ -128,15 +141,7 @@ def _transfer_epoch(
     folder = context.recording.attempt_folder(number, attempt)
     state: dict[str, tuple[StateFile, ...]] = {}
     for name, parts in handed.items():
-        files = []
-        for part in parts:
-            capture = StateCapture(name, part.instance)
-            entries = capture.entries()
-            header = Header(operator=name, bucket=part.bucket, epoch=number, full=True, entries=entries)
-            path = folder / "state" / slug_unique(name) / f"{part.bucket:04d}.full"
-            size = write_state(path, header, capture.whole())
-            files.append(StateFile(part.bucket, True, size, entries))
-        state[name] = tuple(files)
+        state[name] = tuple(_write_whole(folder, number, name, p.bucket, p.instance) for p in parts)
     return EpochCommitted(
         at=time.time(),
         epoch=number,
@@ -157,42 +162,86 @@ def _handed(
     for bucket, changes in files.items():
         old: Operator = pickle.loads(context.code[name])
         restore(old, (read_state(file)[1] for file, _ in changes))
-        new: Operator = pickle.loads(body)
-        try:
-            if transfer:
-                for attribute, value in dict(pickle.loads(transfer)(attributes(old))).items():
-                    setattr(new, attribute, value)
-            else:
-                carried(name, old, pickle.loads(context.code[name]), new)
-            StateCapture(name, new).whole()
-        except SamovarError:
-            raise
-        except Exception as error:
-            raise RunError(
-                f"The state of '{name}' could not be handed to the new operator: {type(error).__name__}: {error}.",
-                operator=name,
-                hint="Give transfer=: a function from the old state (a mapping) to values to set on the new operator.",
-            ) from None
-        made.append(_Handed(bucket, new))
+        made.append(_Handed(bucket, hand_over(name, old, context.code[name], body, transfer)))
         if one:
             break
     return made
 
 
-def carried(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
-    """Set on the new operator what the old one had changed since it was made; the rest is as the new one made it."""
-    for attribute, value in vars(old).items():
-        if attribute.startswith("_sv_"):
+# --- inside an epoch ------------------------------------------------------------------------------------------------
+
+
+def may_turn(context: RunContext, name: str) -> bool:
+    """Whether an operator can go over inside an epoch so that the epoch can be computed again.
+
+    A stateless operator can if its tuples carry positions, because something behind it needs the order, and come one
+    by one.
+    """
+    plan = context.plan
+    if plan.shape(name) == "python":
+        return True
+    tail = next(t for t, chain in plan.chains.items() if name in chain)
+    return plan.width[tail] > 0 and not is_batch_form(type(pickle.loads(context.code[name])))
+
+
+def settle_turns(
+    context: RunContext, number: int, folder: Path, attempt: str, state: Mapping[str, tuple[StateFile, ...]]
+) -> tuple[dict[str, tuple[StateFile, ...]], dict[str, int]]:
+    """At the end of an epoch inside which operators went over: hand over what nobody touched, and keep the code.
+
+    Returns the epoch's state files, and the versions of operators in force from the next epoch on (none: nobody went
+    over).
+    """
+    found = read_turned(folder)
+    used = context.steering.take_code() if found and context.steering is not None else None
+    if used is None:
+        return dict(state), {}
+    last = EpochCommitted(at=0.0, epoch=number, level=0, attempt=attempt, state=dict(state))
+    made, versions = dict(state), {}
+    for name, codes in used.codes.items():
+        before = context.code_versions.get(name, 0)
+        newer = [c for c in codes if c.version > before]
+        if not newer:
             continue
-        begun = vars(fresh).get(attribute)
-        if isinstance(value, StateMap) or attribute not in vars(fresh) or dumps(begun) != dumps(value):
-            setattr(new, attribute, value)
+        bodies = {before: context.code[name], **{c.version: c.body for c in newer}}
+        for code in newer:
+            keep_code(folder, name, code.version, code.body, code.transfer)
+        reached = {t.bucket: t.version for t in found if t.operator == name}
+        files = context.recording.state_files(name, [*context.history.epochs, last])
+        own = list(made.get(name, ()))
+        for bucket, changes in files.items():
+            at = reached.get(bucket, before)
+            if at == newer[-1].version:
+                continue
+            instance: Operator = pickle.loads(bodies[at])
+            restore(instance, (read_state(file)[1] for file, _ in changes))
+            code_now = bodies[at]
+            for code in (c for c in newer if c.version > at):
+                instance = hand_over(name, instance, code_now, code.body, code.transfer)
+                code_now = code.body
+            own = [f for f in own if not (f.full and f.bucket == bucket)]
+            own.append(_write_whole(folder, number, name, bucket, instance))
+        if own:
+            made[name] = tuple(sorted(own, key=lambda f: (f.bucket, f.full)))
+        versions[name] = 1 + sum(name in change.operators for change in context.history.changes)
+        code_path(context.recording, name, versions[name]).write_bytes(newer[-1].body)
+        context.code[name] = newer[-1].body
+        context.code_versions = {**context.code_versions, name: newer[-1].version}
+    return made, versions
+
+
+def _write_whole(folder: Path, epoch: int, name: str, bucket: int, instance: Operator) -> StateFile:
+    capture = StateCapture(name, instance)
+    entries = capture.entries()
+    header = Header(operator=name, bucket=bucket, epoch=epoch, full=True, entries=entries)
+    path = folder / "state" / slug_unique(name) / f"{bucket:04d}.full"
+    return StateFile(bucket, True, write_state(path, header, capture.whole()), entries)
 
 
 # --- which code, when -----------------------------------------------------------------------------------------------
 
 
-def code_path(recording: Recording, operator: str, version: int) -> Any:
+def code_path(recording: Recording, operator: str, version: int) -> Path:
     """Where a recording keeps a later version of an operator's code."""
     folder = recording.path / "code"
     folder.mkdir(exist_ok=True)
@@ -207,5 +256,6 @@ def code_at(
     for change in history.changes:
         if change.epoch <= epoch:
             for name, version in change.operators.items():
-                made[name] = code_path(recording, name, version).read_bytes()
+                if name in made:  # others are native: see expressions.py
+                    made[name] = code_path(recording, name, version).read_bytes()
     return made

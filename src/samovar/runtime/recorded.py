@@ -14,6 +14,7 @@ from samovar.graph.workflow import Workflow
 from samovar.record.log import RunResumed
 from samovar.record.store import History, Recording
 from samovar.runtime.epoch import RunContext
+from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.modifying import code_at
 from samovar.runtime.plans import plans_of
 from samovar.runtime.progress import Progress
@@ -105,9 +106,10 @@ class Past:
             code = (
                 code_at(recording, history, found.code, len(history.epochs)) if flow is None else found.code
             )
-            context = RunContext(
-                session, found.plan, found.sources, recording, history, code, recording.run_id
-            )
+            own = expressions_at(recording, history, code, len(history.epochs)) if flow is None else {}
+            plan = plan_with(session, found.plan, found.sources, own)
+            context = RunContext(session, plan, found.sources, recording, history, code, recording.run_id)
+            context.expressions = own
         except BaseException:
             recording.close()
             raise

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from samovar.errors import UnknownName
-from samovar.graph import operators as ops
 from samovar.record.store import Recording
 from samovar.runtime.decisions import skipped_tuples
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
@@ -45,14 +44,14 @@ def first_bad_row(
 def read_rejected(recording: Recording, source: str) -> pa.Table:
     """The rejected rows of a source as file, line and text, in that order. Reads the input again to find the lines.
 
-    For a Python operator: the tuples that were skipped, as epoch, error and row.
+    For another operator: the tuples that were skipped, as epoch, error and row.
     """
     known = read_sources(recording)
     if source not in known:
-        python = [n for n, op in read_graph(recording).ops.items() if isinstance(op, ops.Python)]
-        if source in python:
+        others = read_graph(recording).ops
+        if source in others:
             return skipped_tuples(recording, source)
-        raise UnknownName(source, [*known, *python], what="a source or a Python operator")
+        raise UnknownName(source, others, what="a source or an operator")
     folders = recording.parts("rejected", source, recording.history().epochs)
     rows = [
         (row["file"], row["text"])

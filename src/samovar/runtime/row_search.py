@@ -57,6 +57,8 @@ class Found:
 class _Probe(Epoch):
     """The failed epoch once more, to look into: counts nothing, keeps nothing in memory."""
 
+    _looks = True
+
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
         return df
 
@@ -174,7 +176,7 @@ class Search:
         def inputs(p: _Probe) -> list[DataFrame] | None:
             op = self.plan.graph.ops[name]
             if place.level[name] >= covers.low:
-                return [p.frames.stream(up, place.level[name]) for up in op.inputs]
+                return p.frames.taken(name, place.level[name])
             if self.plan.shape(name) == "accumulate":
                 return None
             return [
@@ -189,14 +191,14 @@ class Search:
             yield _Role(
                 name,
                 lambda p: p.frames.partial(name),
-                lambda p: [p.frames.stream(op.inputs[0], level)],
+                lambda p: p.frames.taken(name, level),
                 streams=self._from_files(op.inputs[0]),
             )
 
     def _streamed(self, p: _Probe, op: Op, level: int) -> list[DataFrame]:
         place = self.plan.placement
         if op.name not in place.build:
-            return [p.frames.stream(up, level) for up in op.inputs]
+            return p.frames.taken(op.name, level)
         b = 0 if place.build[op.name] == "left" else 1
         build = op.inputs[b]
         return [

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 
-__all__ = ["View", "fitted", "is_simple", "picker", "stretches"]
+__all__ = ["View", "fitted", "is_simple", "picker", "rows_at", "shown_batch", "stretches"]
 
 
 class View:
@@ -131,10 +131,23 @@ def is_simple(kind: pa.DataType) -> bool:
     )
 
 
+def rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[int]) -> list[dict[str, Any]]:
+    """Rows of a view by their numbers; `rows` are those of the only port, from `start` on."""
+    if view.ports is None:
+        return [rows[i - start] for i in waiting]
+    return [view.structs(view.ports[i])[i] for i in waiting]
+
+
+def shown_batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
+    """A batch as it is named in a message."""
+    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in first.items()) + "}"
+    return f"a batch of {data.num_rows} rows from {text[:400]} on"
+
+
 def fitted(
     batch: pa.RecordBatch, schema: pa.Schema, base: tuple[int, ...], child: int, positions: int
 ) -> pa.RecordBatch:
-    """A batch a user gave, with the columns that were declared, and positions."""
+    """A batch with the columns of a schema, in its types, and with the positions of its rows."""
     columns = []
     for field in schema:
         if field.name not in batch.schema.names:

@@ -36,6 +36,7 @@ from samovar.record.log import (
 from samovar.record.store import Recording
 from samovar.runtime import code
 from samovar.runtime.commands import Commands
+from samovar.runtime.decisions import standing
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failures import explain_failure, explain_start
@@ -299,6 +300,9 @@ class Run(Commands, Watching):
             note=self._record,
             totals=context.history.totals(),
         )
+        before_it = standing(context.history)
+        if before_it is not None:
+            self._steering.desk.report(before_it)
         self._status = "running"
 
         def watching() -> bool:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from samovar.control import events as e
 from samovar.control import instructions as i
+from samovar.control import messages as m
 from samovar.control.desk import Desk
 from samovar.errors import EnvironmentProblem
 from samovar.record.log import Counters
@@ -89,6 +90,10 @@ class Steering:
             self._deciding = not self._cancelled
             return self._deciding
 
+    def repeated(self) -> bool:
+        """Whether a part of the attempt under way was computed twice."""
+        return self.desk.machine.repeated
+
     def committed(self, counters: Mapping[str, Counters]) -> None:
         """The attempt under way counts, with these counters."""
         made = dict(self._counts)
@@ -109,6 +114,13 @@ class Steering:
     def _end_attempt(self, event: e.EpochCommitted | e.EpochFailed) -> None:
         self._over.set()
         self.desk.report(event)
+
+    def hold(self, event: e.RowHeld) -> m.Decision | None:
+        """Hold a row found after its epoch was given up; returns the decision, None when the run is to end."""
+        self.desk.report(event)
+        name = event.held.hold
+        self.desk.wait_for(lambda: self.desk.decision(name) is not None or self.desk.over)
+        return self.desk.decision(name)
 
     def wait_open(self) -> bool:
         """Wait while the run is paused after its last epoch; False when it is to end."""

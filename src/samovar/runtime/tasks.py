@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from samovar.runtime.decisions import Decided
 from samovar.runtime.marks import SHARE
+from samovar.runtime.turning import Turn
 
 __all__ = ["Stage", "Task", "Version"]
 
@@ -73,6 +74,10 @@ class Task:
     """Whether a tuple that raises waits for a decision."""
     decided: tuple[Decided, ...] = ()
     """In a replay: tuples that were left out or replaced."""
+    turns: tuple[Turn, ...] = ()
+    """In a replay: where operators went over to other code."""
+    saves: bool = True
+    """Whether states are kept when a bucket is done."""
     code_versions: Mapping[str, int] = attribute(default_factory=dict)
     """Versions of operators' code, where it is not what the run began with."""
 

@@ -6,14 +6,18 @@ operator's output and refuses what Arrow would bend in silence: a fraction for a
 
 from __future__ import annotations
 
+import hashlib
 import linecache
 import math
 import os
+import pickle
 import sysconfig
+import time
 import traceback
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +34,7 @@ __all__ = [
     "frames_of",
     "misfit",
     "raised",
+    "report",
     "shown",
     "spark_name",
     "unsaved",
@@ -315,3 +320,16 @@ def spark_name(kind: pa.DataType) -> str:
         inner = (kind.field(i) for i in range(kind.num_fields))
         return "struct<" + ",".join(f"{f.name}:{spark_name(f.type)}" for f in inner) + ">"
     return str(kind)
+
+
+def report(folder: Path, failure: Failure) -> None:
+    """Leave a failure where the driver looks for it; once, if several tasks fail alike."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        body = pickle.dumps(failure)
+    except Exception:
+        row = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
+        body = pickle.dumps(replace(failure, row=row))
+    temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
+    temporary.write_bytes(body)
+    temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")

@@ -12,8 +12,6 @@ does not commit the epoch, and reports operator, tuple and traceback without Spa
 from __future__ import annotations
 
 import gc
-import hashlib
-import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +27,7 @@ from samovar.control.client import Client
 from samovar.errors import ReplayDiffers
 from samovar.graph.code import recall_source
 from samovar.graph.logged import swap
-from samovar.graph.operator import is_batch_form
+from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import HIDDEN
 from samovar.record.state_files import (
     Header,
@@ -40,11 +38,12 @@ from samovar.record.state_files import (
 from samovar.runtime.arrival import in_arrival_order, partition_number
 from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
 from samovar.runtime.breaking import Watched
-from samovar.runtime.decisions import Decided, Decisions
+from samovar.runtime.decisions import Decided, Decisions, file_name
 from samovar.runtime.loading import Loaded, load, save, told
 from samovar.runtime.marks import Marker
-from samovar.runtime.rows import View, fitted, is_simple, picker, stretches
+from samovar.runtime.rows import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
 from samovar.runtime.tasks import Task
+from samovar.runtime.turning import Turns, hand_over, keep_turned
 from samovar.runtime.user_errors import (
     RAISED,
     Failure,
@@ -54,6 +53,7 @@ from samovar.runtime.user_errors import (
     fits,
     misfit,
     raised,
+    report,
     wrong_row,
 )
 
@@ -97,7 +97,7 @@ def _attended(
     try:
         yield from work(rows) if attendance is None else attendance.run(rows, work)
     except UserError as error:
-        _report(task, error.failure)
+        report(Path(task.errors), error.failure)
         for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
             pass
     except TaskAbandoned:
@@ -144,19 +144,6 @@ def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return run
 
 
-def _report(task: Task, failure: Failure) -> None:
-    folder = Path(task.errors)
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        body = pickle.dumps(failure)
-    except Exception:
-        shown = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
-        body = pickle.dumps(replace(failure, row=shown))
-    temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
-    temporary.write_bytes(body)
-    temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
-
-
 class Chain:
     """A chain of operators at work on one task's rows."""
 
@@ -186,8 +173,12 @@ class Chain:
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
         self.marker = Marker(task.marks, task.mark_share)
         self.decided = Decisions(task.decided, by_number=task.stateful)
+        self.turns = Turns([s.name for s in task.stages], task.stateful, task.turns) if task.turns else None
+        """Other code inside the epoch; None: there is none."""
         self.rows_at: Callable[[list[Any]], list[dict[str, Any]]] = list
         """The rows that some items of `feeding` stand for."""
+        self.began: dict[int, Operator] = {}
+        """In a replay: stateless operators as the epoch began with them."""
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
         """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
 
@@ -222,7 +213,7 @@ class Chain:
 
     def _is_plain(self, view: View) -> bool:
         one = len(self.task.stages) == 1 and not self.task.positions and view.ports is None
-        return one and not self.decided
+        return one and not self.decided and not self.task.turns
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
@@ -235,11 +226,15 @@ class Chain:
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
+        turning = self.turns is not None
         try:
             for row in feeding.waiting:
-                if client.news:
+                if client.news or turning:
                     given = self._count(before + done, given)
                     self._attend(0, 0, before + done)
+                    turning = False
+                    if self.turns is not None:
+                        self._turn(0, ())
                     process = self._process(0)
                 done += 1
                 out = process(row)
@@ -251,6 +246,7 @@ class Chain:
                             given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
                             process = self._process(0)
+                            turning = self.turns is not None
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
@@ -262,6 +258,7 @@ class Chain:
                     feeding.kept = 0
                     swap(self.loaded[0].results)
                     process = self._process(0)
+                    turning = self.turns is not None
         except TaskAbandoned:
             raise
         except UserError as error:
@@ -287,7 +284,7 @@ class Chain:
     def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         rows = view.rows(start, stop) if view.ports is None else []
         self.feeding = Feeding(range(start, stop), sum(self.taken[0]))
-        self.rows_at = partial(_rows_at, view, rows, start)
+        self.rows_at = partial(rows_at, view, rows, start)
         for i in self.feeding.waiting:
             port = view.ports[i] if view.ports is not None else 0
             row = rows[i - start] if view.ports is None else view.structs(port)[i]
@@ -328,6 +325,8 @@ class Chain:
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
         if self.client.news:
             self._attend(stage, port, self.taken[stage][port])
+        if self.turns is not None:
+            self._turn(stage, at)
         self.taken[stage][port] += 1
         if self.decided:
             found = self._decision(stage, port, row)
@@ -357,6 +356,25 @@ class Chain:
             raise UserError(raised(self.task.stages[stage].name, row, error)) from None
         finally:
             swap(outside)
+
+    def _turn(self, stage: int, at: tuple[int, ...]) -> None:
+        """Go over to other code, if this is the tuple to do it at."""
+        turns, loaded, name = self.turns, self.loaded[stage], self.task.stages[stage].name
+        assert turns is not None
+        if not self.task.stateful and turns.recorded:
+            began = self.began.setdefault(stage, loaded.instance)
+            loaded.instance = turns.other(stage, at, began, loaded.code)
+            return
+        while (turn := turns.due(stage, sum(self.taken[stage]))) is not None:
+            try:
+                new = hand_over(name, loaded.instance, loaded.code, turn.body, turn.transfer)
+            except RAISED as error:
+                if self.attendance is not None:
+                    self.attendance.cannot(turn.version, error)
+                raise
+            loaded.go_over(new, turn.body, turn.version)
+        if not self.task.stateful:
+            turns.note(stage, at)
 
     def _decision(self, stage: int, port: int, row: dict[str, Any]) -> Decided | None:
         """What was decided in the run about the tuple that has just been taken."""
@@ -437,6 +455,8 @@ class Chain:
 
     def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[stage]
+        if self.turns is not None and self.task.stateful:
+            self._turn(stage, ())
         instance = self.loaded[stage].instance
         self.path = [None] * len(self.task.stages)
         for port in range(spec.ports):
@@ -470,7 +490,7 @@ class Chain:
 
     def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[0]
-        for first, end in stretches(view.ports, start, stop):
+        for first, end in self._cut(stretches(view.ports, start, stop)):
             port = view.ports[first] if view.ports is not None else 0
             data = view.batch_of(port, first, end)
             self.taken[0][port] += data.num_rows
@@ -493,11 +513,25 @@ class Chain:
             except RAISED as error:
                 first_row = (data.slice(0, 1).to_pylist() or [{}])[0]
                 if isinstance(error, UserError):
-                    raise UserError(replace(error.failure, during=_batch(data, first_row))) from None
-                failed = raised(spec.name, None, error, during=_batch(data, first_row))
+                    raise UserError(replace(error.failure, during=shown_batch(data, first_row))) from None
+                failed = raised(spec.name, None, error, during=shown_batch(data, first_row))
                 raise UserError(failed) from None
             finally:
                 swap(outside)
+
+    def _cut(self, parts: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """The same stretches of rows, cut where other code begins."""
+        for start, stop in parts:
+            first = start
+            while first < stop and self.turns is not None:
+                self._turn(0, ())
+                before = sum(self.taken[0])
+                at = self.turns.next_at(0)
+                end = stop if at is None else min(stop, first + max(1, at - before))
+                yield first, end
+                first = end
+            if first < stop:
+                yield first, stop
 
     # --- rows out ---------------------------------------------------------------------------------------------------
 
@@ -551,12 +585,20 @@ class Chain:
         self.marker = Marker(self.task.marks, self.task.mark_share)
         self.taken = [[0] * s.ports for s in self.task.stages]
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
+        if self.turns is not None:
+            self.turns.enter(bucket)
 
     def _leave(self) -> None:
         if self.bucket is None:
             return
         self._print()
-        if self.task.stateful:
+        if self.attendance is not None:
+            first = self.task.stages[0]
+            name = file_name(first.name, self.bucket, 0 if self.task.stateful else partition_number())
+            state = Path(first.folder) / f"{self.bucket:04d}.delta" if self.task.stateful else None
+            made = self.turns.facts(self.bucket) if self.turns is not None else []
+            keep_turned(Path(self.task.errors).parent, name, made, state)
+        if self.task.stateful and self.task.saves:
             for i, stage in enumerate(self.task.stages):
                 save(self.task, stage, self.loaded[i], self._header(i))
         self.passed = [self.counts(i) for i in range(len(self.loaded))]
@@ -579,21 +621,10 @@ class Chain:
         """Keep what changed since the mark before."""
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
             with told(stage, loaded):
-                changes = loaded.capture.changes()
+                changes = loaded.take_changes()
                 loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
                 kept = {**changes, "used": len(loaded.results.made)}
                 write_state(Path(stage.folder) / mark_name(self.bucket or 0, number), self._header(i), kept)
-
-
-def _rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[int]) -> list[dict[str, Any]]:
-    if view.ports is None:
-        return [rows[i - start] for i in waiting]
-    return [view.structs(view.ports[i])[i] for i in waiting]
-
-
-def _batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
-    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in first.items()) + "}"
-    return f"a batch of {data.num_rows} rows from {text[:400]} on"
 
 
 def _raised_here(error: BaseException) -> bool:

@@ -1,0 +1,153 @@
+"""Texera's Table 1 on Spark: which versions of operators one tuple may meet, and that a replay meets the same."""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.runtime.stamping import (
+    SlowNetwork,
+    Stamps,
+    diamond,
+    jitter,
+    replayed_stamps,
+    stamps,
+    versions,
+)
+from tests.runtime.steered import WAIT, wait_for
+
+import samovar as sv
+from samovar.control import messages as m
+from samovar.errors import CommandRefused
+
+
+def new_then_old(found: Stamps) -> Stamps:
+    """Tuples that met a newer version before an older one."""
+    return [s for s in found if any(one > two for one, two in pairwise(s[1:]))]
+
+
+def old_then_new(found: Stamps) -> Stamps:
+    return [s for s in found if any(one < two for one, two in pairwise(s[1:]))]
+
+
+def begun(run: Any, tmp_path: Path) -> None:
+    """The run stands inside its second epoch, at x = 25."""
+    wait_for(tmp_path / "arrived")
+
+
+def test_without_consistency_a_late_message_makes_a_tuple_meet_new_before_old(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delay(message: m.ToWorker) -> float | None:
+        return None if isinstance(message, m.Modify) and "B" in message.codes else 0.0
+
+    SlowNetwork(monkeypatch, delay)  # B's worker does not hear of it
+    run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    begun(run, tmp_path)
+    run.modify(versions(2, tmp_path), consistency="none")
+    (tmp_path / "go").touch()
+    found = stamps(run)
+    for x, a, b, c, d in found:
+        old_c = 1 if x % 2 else 2  # odd tuples meet no C
+        if x < 20:
+            assert (a, b, c, d) == (1, 1, 1, 1)
+        elif x <= 25:  # A was at work on 25
+            assert (a, b, c, d) == (1, 1, old_c, 2)
+        else:
+            assert (a, b, c, d) == (2, 1, old_c, 2)
+    assert new_then_old(found)
+    assert old_then_new(found)
+    past = sv.open(str(run.recording), spark=spark)
+    assert replayed_stamps(past) == found
+    assert past.jump("A", tuples=26).state("A")["version"] == 1
+    assert past.jump("A", tuples=27).state("A")["version"] == 2
+    assert past.jump("A", tuples=27).state("A")["n"] == 27
+    assert past.jump("D", tuples=40).state("D")["n"] == 40
+
+
+def test_backward_consistency_waits_for_the_last_worker(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def delay(message: m.ToWorker) -> float | None:
+        return 0.3 if isinstance(message, m.Modify) and "B" in message.codes else 0.0
+
+    SlowNetwork(monkeypatch, delay)
+    run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    begun(run, tmp_path)
+    (tmp_path / "go").touch()  # A would go on at once
+    run.modify(versions(2, tmp_path), consistency="backward")
+    found = stamps(run)
+    assert not new_then_old(found)
+    mixed = [x for x, a, b, c, d in found if len({a, b, c, d}) > 1]
+    assert all(x >= 20 for x in mixed)
+    past = sv.open(str(run.recording), spark=spark)
+    assert replayed_stamps(past) == found
+
+
+def modified_at_random(
+    spark: Any, folder: Path, consistency: Any, seed: int, wanted: int, *, rows: int = 50, files: int = 2
+) -> tuple[Stamps, Any]:
+    """A run with so many modifications at random instants; its stamps, equal to those of its replay."""
+    folder.mkdir()
+    chance = random.Random(seed)
+    flow = diamond(folder, rows=rows, files=files, seconds=0.002)
+    run = flow.start(spark=spark, record=folder / "runs", epoch_bytes=1)
+    for number in range(2, wanted + 2):
+        time.sleep(chance.random() * 0.25)  # the instant is what is random
+        try:
+            run.modify(versions(number, folder, seconds=0.002), consistency=consistency)
+        except CommandRefused:
+            break
+    run.wait(progress=False, timeout=WAIT)
+    found = stamps(run)
+    assert [s[0] for s in found] == list(range(rows * files))
+    assert replayed_stamps(sv.open(str(run.recording), spark=spark)) == found
+    return found, run
+
+
+def switches_inside(run: Any) -> int:
+    return sum(bool(e.switched) for e in sv.open(str(run.recording)).history.epochs)
+
+
+@pytest.mark.parametrize("consistency", ["strict", "backward", "none"])
+def test_each_level_keeps_its_promise_at_random_instants(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consistency: str
+) -> None:
+    SlowNetwork(monkeypatch, jitter(7, 0.02))
+    found, run = modified_at_random(spark, tmp_path / "run", consistency, 7, 2)
+    if consistency == "strict":
+        assert all(len(set(s[1:])) == 1 for s in found)
+        assert not switches_inside(run)
+    if consistency == "backward":
+        assert not new_then_old(found)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_a_hundred_modifications_at_random_instants(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SlowNetwork(monkeypatch, jitter(11, 0.1))
+    made = {"strict": 0, "backward": 0, "none": 0}
+    shown: set[str] = set()
+    seed = inside = 0
+    while sum(made.values()) < 100:
+        for consistency in made:
+            seed += 1
+            folder = tmp_path / f"{consistency}-{seed}"
+            found, run = modified_at_random(spark, folder, consistency, seed, 6, rows=120, files=4)
+            made[consistency] += max(s[4] for s in found) - 1
+            if consistency == "strict":
+                assert all(len(set(s[1:])) == 1 for s in found)
+            if consistency == "backward":
+                assert not new_then_old(found)
+            if consistency == "none":
+                shown |= {"old then new"} if old_then_new(found) else set()
+                shown |= {"new then old"} if new_then_old(found) else set()
+            inside += switches_inside(run)
+    assert inside >= 10
+    assert shown == {"old then new", "new then old"}
