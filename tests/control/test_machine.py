@@ -481,3 +481,52 @@ def test_an_engine_that_contradicts_itself_is_told_so(story: Story) -> None:
     story.begin()
     with pytest.raises(CommandRefused, match="while epoch 0 is under way"):
         story.say(e.EpochBegun(epoch=1, attempt="b"))
+
+
+def test_a_look_at_one_moment_stops_everybody_and_lets_them_go(story: Story) -> None:
+    story.begin("A", "B")
+    command = story.ask(e.FreezeRequested)
+    assert len(story.told(m.Pause)) == 2
+    story.stop_all("A", "B")
+    assert story.only(i.Answer).command == command
+    assert not story.has(i.Gate)
+    story.say(e.FreezeEnded(command=command))
+    assert len(story.told(m.Resume)) == 2
+    assert story.only(i.Gate).open
+
+
+def test_a_look_leaves_a_pause_as_it_is(story: Story) -> None:
+    story.begin("A")
+    story.ask(e.PauseRequested)
+    story.stop_all("A")
+    command = story.ask(e.FreezeRequested)
+    assert story.only(i.Answer).command == command
+    story.say(e.FreezeEnded(command=command))
+    assert not story.told(m.Resume)
+    assert story.machine.state == "paused"
+
+
+def test_a_look_that_a_worker_keeps_waiting_is_refused_and_all_go_on(story: Story) -> None:
+    story.begin("A", "B")
+    command = story.ask(e.FreezeRequested)
+    story.say(e.PatienceEnded(command=command))
+    assert "stopped in time" in str(story.only(i.Refuse).error)
+    assert len(story.told(m.Resume)) == 2
+    assert not story.has(i.CancelEpoch)
+
+
+def test_without_consistency_a_slow_worker_is_not_waited_for(story: Story) -> None:
+    story.begin("A", "B")
+    command = story.ask(e.ModifyRequested, bodies={"X": (b"new", b"")}, consistency="none")
+    story.worker("A", m.Switched(version=1))
+    story.say(e.PatienceEnded(command=command))
+    assert "next tuple" in story.only(i.Answer).note
+    assert not story.has(i.CancelEpoch)
+
+
+def test_a_part_of_an_epoch_that_is_computed_twice_is_noticed(story: Story) -> None:
+    story.begin("A", partition=3)
+    assert not story.machine.repeated
+    story.worker("A", m.TaskEnded(task="a-A"))
+    story.task("A", task="again", partition=3)
+    assert story.machine.repeated

@@ -131,6 +131,7 @@ class Runs(RuleBasedStateMachine):
         self.codes: dict[str, tuple[m.Code, ...]] = {}
         self.open: set[str] = set()
         self.count = 0
+        self.looks: list[str] = []
         self.over = False
 
     # --- the machine's side -----------------------------------------------------------------------------------------
@@ -141,7 +142,8 @@ class Runs(RuleBasedStateMachine):
                 goes = isinstance(order.message, m.Resume) or (
                     isinstance(order.message, m.Orders) and order.message.stop is None
                 )
-                must_stop = self.machine.mode == "direct" or bool(self.machine.holds.open)
+                frozen = any(look not in self.open for look in self.looks) and not self.ending
+                must_stop = self.machine.mode == "direct" or bool(self.machine.holds.open) or frozen
                 assert not (goes and must_stop), "told to go on while paused or held"
                 for worker in self.workers.values():
                     if worker.name == order.worker and worker.connected:
@@ -151,6 +153,8 @@ class Runs(RuleBasedStateMachine):
             elif isinstance(order, i.Answer | i.Refuse):
                 assert order.command in self.open, "answered twice, or never asked"
                 self.open.discard(order.command)
+                if isinstance(order, i.Refuse) and order.command in self.looks:
+                    self.looks.remove(order.command)
             elif isinstance(order, i.CancelEpoch):
                 assert self.epoch is not None
                 self.cancelled = True
@@ -353,6 +357,17 @@ class Runs(RuleBasedStateMachine):
         bodies = dict.fromkeys(names, (b"code", b""))
         self.ask(e.ModifyRequested, bodies=bodies, native=native, consistency=consistency)
 
+    @rule()
+    def somebody_wants_a_moment(self) -> None:
+        self.looks.append(f"c{self.count + 1}")
+        self.ask(e.FreezeRequested)
+
+    @rule()
+    def looks_are_over(self) -> None:
+        for look in [x for x in self.looks if x not in self.open]:
+            self.looks.remove(look)
+            self.feed(e.FreezeEnded(command=look))
+
     @rule(really=SELDOM)
     def somebody_asks_for_what_cannot_be(self, really: bool) -> None:
         if really:
@@ -414,6 +429,8 @@ class Runs(RuleBasedStateMachine):
         if not self.over and not self.ending:
             if self.machine.mode is not None:
                 self.ask(e.ResumeRequested)
+            self.settle()
+            self.looks_are_over()
             self.settle()
             while self.machine.holds.open:
                 self.somebody_decides("skip", b"")

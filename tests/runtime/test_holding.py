@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import samovar as sv
 from samovar.control import events as e
 from samovar.control.client import forget_clients
 from samovar.control.desk import Desk
+from samovar.ids import CONTROL
 from samovar.record.state_files import dumps, read_state, restore
 from samovar.runtime import holding, loading
 from samovar.runtime.code import by_value
@@ -77,7 +79,9 @@ def fresh_worker() -> Iterator[None]:
     forget_clients()
 
 
-def held(tmp_path: Path, decide: Decide, *operators: sv.Operator, rows: int = 12) -> list[tuple[int, int]]:
+def held(
+    tmp_path: Path, decide: Decide, *operators: sv.Operator, rows: int = 12, ends: bool = False
+) -> list[tuple[int, int]]:
     """Run a chain over the numbers from 0 on; `decide` is asked about each tuple that is held."""
     engine = Recorder()
     desk = Desk("run", engine)
@@ -91,6 +95,9 @@ def held(tmp_path: Path, decide: Decide, *operators: sv.Operator, rows: int = 12
         task = Task("run", 0, "a", stages, 0, True, str(tmp_path / "errors"), control=control, hold=True)
         assert desk.begin_epoch(0, "a")
         batches = [pa.record_batch({"x": range(i, min(i + 5, rows))}) for i in range(0, rows, 5)]
+        if ends:
+            over = pa.record_batch({"x": pa.array([None], pa.int64()), CONTROL: [1]})
+            batches = [b.append_column(CONTROL, pa.array([0] * b.num_rows)) for b in batches] + [over]
         with ThreadPoolExecutor(1) as pool:
             done = threading.Event()
             made = pool.submit(
@@ -196,3 +203,95 @@ def test_all_like_it_are_asked_about_once(tmp_path: Path) -> None:
     assert rows == plain([x for x in range(12) if x not in (3, 4, 9)])
     assert asked == [3]
     assert [d.number for d in read_decisions(tmp_path)] == [3, 4, 9]
+
+
+class Batched(sv.Operator):
+    """In batch form: numbers the rows; raises on batches with a bad one, after it has changed its state."""
+
+    output = "x bigint, n bigint"
+
+    def __init__(self, *bad: int) -> None:
+        self.bad = bad
+        self.n = 0
+
+    def process_batch(self, batch: pa.RecordBatch, port: int = 0) -> Iterator[pa.RecordBatch]:
+        xs = batch.column(0).to_pylist()
+        first, self.n = self.n + 1, self.n + len(xs)
+        yield pa.record_batch({"x": xs, "n": list(range(first, self.n + 1))})
+        if any(x in self.bad for x in xs):
+            raise ValueError("not this batch")
+
+
+def test_a_batch_is_split_until_the_row_is_found(tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    def decide(one: Any) -> tuple[str, Row | None]:
+        asked.append(pickle.loads(one.row))
+        return ("edit", {"x": 70}) if asked[-1]["x"] == 7 else ("skip", None)
+
+    rows = held(tmp_path, decide, Batched(3, 7))
+    assert asked == [{"x": 3}, {"x": 7}]
+    wanted = [x if x != 7 else 70 for x in range(12) if x != 3]
+    assert rows == [(x, n) for n, x in enumerate(wanted, 1)]
+    assert state(tmp_path, "F", Batched())["n"] == 11
+    kept = read_decisions(tmp_path)
+    assert [(d.number, d.verdict, d.row["x"]) for d in kept] == [(3, "skip", 3), (7, "edit", 7)]
+
+
+def test_a_batch_follows_recorded_decisions(tmp_path: Path) -> None:
+    held(tmp_path, lambda one: ("skip", None), Batched(3, 7))
+    stages = (Stage("F", by_value(Batched(3, 7)), FIRST, str(tmp_path / "again"), {}),)
+    decided = read_decisions(tmp_path)
+    task = Task("again", 0, "a", stages, 0, True, str(tmp_path / "other" / "errors"), decided=decided)
+    batches = [pa.record_batch({"x": range(12)})]
+    rows = [tuple(r.values()) for b in chain_function(task)(iter(batches)) for r in b.to_pylist()]
+    assert rows == [(x, n) for n, x in enumerate((x for x in range(12) if x not in (3, 7)), 1)]
+
+
+class Ends(Fussy):
+    """Gives some rows at its end, changes its state, and raises."""
+
+    def finish(self, port: int = 0) -> Iterator[Row]:
+        for i in range(3):
+            self.n += 1
+            yield {"x": 100 + i, "n": 1}
+        if not Path(self.sign).exists():
+            raise RuntimeError("not yet")
+
+
+def test_an_end_that_raises_is_held_and_tried_again(tmp_path: Path) -> None:
+    operator = Ends()
+    operator.sign = str(tmp_path / "sign")
+    asked: list[Any] = []
+
+    def decide(one: Any) -> tuple[str, Row | None]:
+        asked.append((one.place.operator, one.shown))
+        if len(asked) == 2:
+            (tmp_path / "sign").touch()
+        return "retry", None
+
+    rows = held(tmp_path, decide, operator, Total(), ends=True)
+    assert asked == [("F", "the end of its input")] * 2
+    before = plain(list(range(12)))
+    total = before[-1][1]
+    assert rows == [*before, *((100 + i, total + i + 1) for i in range(3))]
+    assert state(tmp_path, "F", Fussy())["n"] == 15
+    assert state(tmp_path, "T", Total())["total"] == total + 3
+
+
+def test_an_end_that_raises_is_skipped_as_a_whole(tmp_path: Path) -> None:
+    operator = Ends()
+    operator.sign = str(tmp_path / "sign")
+    rows = held(tmp_path, lambda _: ("skip", None), operator, Total(), ends=True)
+    assert rows == plain(list(range(12)))
+    assert state(tmp_path, "F", Fussy())["n"] == 12
+
+
+def test_a_tuple_given_at_an_end_is_held_as_any_other(tmp_path: Path) -> None:
+    operator = Ends()
+    operator.sign = str(tmp_path / "sign")
+    (tmp_path / "sign").touch()
+    rows = held(tmp_path, lambda _: ("skip", None), operator, Total(bad=101), ends=True)
+    before = plain(list(range(12)))
+    total = before[-1][1]
+    assert rows == [*before, (100, total + 1), (102, total + 2)]

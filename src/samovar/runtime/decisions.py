@@ -25,16 +25,20 @@ from samovar.record.state_files import dumps
 from samovar.record.store import History, Recording, slug_unique
 
 __all__ = [
+    "AT_END",
     "Decided",
     "Decisions",
     "decided_fact",
     "read_decisions",
+    "replaced",
     "skipped_tuples",
     "standing",
     "write_decisions",
 ]
 
 FOLDER = "decisions"
+AT_END = -1
+"""The number of what is no tuple: the end of an operator's input."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,15 @@ def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tup
         made += pickle.loads(file.read_bytes())
     wanted = None if operators is None else set(operators)
     return tuple(d for d in made if wanted is None or d.operator in wanted)
+
+
+def replaced(data: pa.RecordBatch, decided: Decided | None) -> pa.RecordBatch | None:
+    """A batch of one row as it was decided about; None: it is left out."""
+    if decided is None:
+        return data
+    return (
+        None if decided.edited is None else pa.RecordBatch.from_pylist([decided.edited], schema=data.schema)
+    )
 
 
 # --- decisions that outlive the process -----------------------------------------------------------------------------

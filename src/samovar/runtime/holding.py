@@ -24,15 +24,15 @@ import pyarrow as pa
 from samovar.control import messages as m
 from samovar.control.agent import TaskAbandoned
 from samovar.graph.logged import Results
-from samovar.graph.operator import Operator
+from samovar.graph.operator import Operator, is_batch_form
 from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
 from samovar.runtime.arrival import partition_number
 from samovar.runtime.attending import Feeding
-from samovar.runtime.decisions import Decided, file_name, write_decisions
+from samovar.runtime.decisions import AT_END, Decided, file_name, replaced, write_decisions
 from samovar.runtime.loading import loaded_as
 from samovar.runtime.plain_states import attributes
 from samovar.runtime.prints import Prints
-from samovar.runtime.rows import View
+from samovar.runtime.rows import View, stretches
 from samovar.runtime.tasks import Task, Version
 from samovar.runtime.turning import Turns
 from samovar.runtime.user_errors import UserError, frames_of, shown
@@ -77,6 +77,8 @@ class HoldingChain(Chain):
         self._ruled: set[m.Place] = set()
         self._turned_before = 0
         """How many turns were made up to the base."""
+        self.finishing: int | None = None
+        """The operator that sees the end of its input."""
 
     # --- rows in ----------------------------------------------------------------------------------------------------
 
@@ -105,6 +107,72 @@ class HoldingChain(Chain):
             if len(self.rows) >= FLUSH:
                 yield self._flush()
         self.feeding = None
+
+    # --- batches ----------------------------------------------------------------------------------------------------
+
+    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        for first, end in stretches(view.ports, start, stop):
+            yield from self._hold_batch(view, first, end)
+
+    def _hold_batch(self, view: View, first: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Process rows as one batch; if that raises, undo it and process its halves, down to the row that raises."""
+        port = view.ports[first] if view.ports is not None else 0
+        number = self.taken[0][port]
+        while True:
+            if self.turns is not None:
+                self._turn(0, ())
+            if self.loaded[0].gone is not None or time.perf_counter() > self._due:
+                self._rebase()
+            try:
+                made = list(super()._feed_batches(view, first, end))
+            except UserError as error:
+                self._take_back(_Again(self, None), 0, whole=True)
+                if end - first > 1:
+                    middle = (first + end) // 2
+                    yield from self._hold_batch(view, first, middle)
+                    yield from self._hold_batch(view, middle, end)
+                    return
+                row = view.batch_of(port, first, end).to_pylist(maps_as_pydicts="strict")[0]
+                before = self.fixed.get((0, port, number))
+                verdict, edited = self._decide(0, port, number, (before and before.edited) or row, error)
+                if verdict != "retry":
+                    self.fixed[0, port, number] = self._decided(0, port, number, verdict, row, error, edited)
+            else:
+                self.base.fed.append((view, first, end))
+                yield from made
+                return
+
+    def _batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
+        return replaced(view.batch_of(port, first, end), self.fixed.get((0, port, self.taken[0][port])))
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        if type(self.loaded[stage].instance).finish is Operator.finish and self.turns is None:
+            return
+        if self.rows:
+            yield self._flush()
+        self._rebase()
+        self.finishing = stage
+        while True:
+            try:
+                made = list(super()._finish(stage))
+            except UserError as error:
+                name = self.task.stages[stage].name
+                if error.failure.operator != name or error.failure.row is not None:
+                    raise
+                verdict, _ = self._decide(stage, 0, AT_END, {}, error)
+                self._take_back(_Again(self, None), stage, whole=True)
+                self.rows, self.positions, self.parents, self.printed = [], [], [], 0
+                if verdict == "retry":
+                    continue
+                made = []
+                self.fixed[stage, 0, AT_END] = self._decided(stage, 0, AT_END, "skip", {}, error, None)
+            self.finishing = None
+            yield from made
+            return
+
+    # --- buckets ----------------------------------------------------------------------------------------------------
 
     def _enter(self, bucket: int) -> None:
         if self.bucket == bucket:
@@ -237,7 +305,7 @@ class HoldingChain(Chain):
                 error=error.failure.error,
                 like=like,
                 row=dumps(row),
-                shown=shown(row, 600),
+                shown=shown(row, 600) if number != AT_END else "the end of its input",
                 frames=tuple(frames),
                 state=shown(attributes(self.loaded[stage].instance), 2000),
             ),
@@ -249,7 +317,13 @@ class HoldingChain(Chain):
 
     def _undo(self, stage: int, port: int, number: int, kept: int) -> None:
         """Bring this operator and those behind it to where they were before a tuple."""
-        again = _Again(self, (stage, port, number))
+        self._take_back(_Again(self, (stage, port, number)), stage)
+        del self.rows[kept:], self.parents[kept:]
+        if self.task.positions:
+            del self.positions[kept:]
+
+    def _take_back(self, again: _Again, stage: int, *, whole: bool = False) -> None:
+        """Bring an operator and those behind it to where another chain comes. `whole`: no row waits to be sent on."""
         again.advance()
         for i in range(stage, len(self.loaded)):
             own, made = self.loaded[i], again.loaded[i]
@@ -258,23 +332,21 @@ class HoldingChain(Chain):
             if self.turns is not None:
                 self.turns.forget(i, made.code, sum(again.taken[i]))
             del own.results.made[made.results.place :]
-            if i + 1 < len(self.loaded):
+            if whole or i + 1 < len(self.loaded):
                 own.prints = made.prints
             self.taken[i], self.given[i] = again.taken[i], again.given[i]
-        del self.rows[kept:], self.parents[kept:]
-        if self.task.positions:
-            del self.positions[kept:]
 
 
 class _Again(Chain):
-    """The chain once more from its base, up to a tuple."""
+    """The chain once more from its base, up to a tuple; without one, up to the end of what was fed."""
 
-    def __init__(self, chain: HoldingChain, target: tuple[int, int, int]) -> None:
+    def __init__(self, chain: HoldingChain, target: tuple[int, int, int] | None) -> None:
         super().__init__(chain.task)
         base = chain.base
         self.target = target
         self.fixed = chain.fixed
         self.fed = base.fed
+        self.finishing = chain.finishing
         self.bucket, self.started = chain.bucket, chain.started
         self.taken = [list(t) for t in base.taken]
         self.given = list(base.given)
@@ -303,16 +375,28 @@ class _Again(Chain):
                 view = View(
                     seen.batch, self.task.positions > 0
                 )  # operators may have changed the rows they got
+                if is_batch_form(type(self.loaded[0].instance)):
+                    for _ in self._feed_batches(view, start, stop):
+                        pass
+                    continue
                 rows = view.rows(start, stop) if view.ports is None else []
                 for i in range(start, stop):
                     port = view.ports[i] if view.ports is not None else 0
                     self._feed(0, _row(view, rows, start, i), port, view.position(i))
                 self.rows, self.parents, self.positions = [], [], []
+            if self.target is None:
+                return
+            if self.finishing is not None:
+                for _ in self._finish(self.finishing):
+                    pass
         except _Reached:
             return
         except UserError as error:
             self._differs(error.failure.error)
         self._differs("the tuple did not come again")
+
+    def _batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
+        return replaced(view.batch_of(port, first, end), self.fixed.get((0, port, self.taken[0][port])))
 
     def _differs(self, why: str) -> NoReturn:
         raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")

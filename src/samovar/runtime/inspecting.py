@@ -126,7 +126,7 @@ class HeldTuple:
     """The operator's state as text, with what the tuple has changed in it so far."""
 
     def __str__(self) -> str:
-        shown = "{" + ", ".join(f"{k}: {v!r}" for k, v in self.row.items()) + "}"
+        shown = "{" + ", ".join(f"{k}: {v!r}" for k, v in self.row.items()) + "}" if self.row else "its end"
         return f"Operator '{self.operator}' raised {self.error}\nwhile it processed {shown} (epoch {self.epoch})."
 
 

@@ -38,7 +38,7 @@ from samovar.record.state_files import (
 from samovar.runtime.arrival import in_arrival_order, partition_number
 from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
 from samovar.runtime.breaking import Watched
-from samovar.runtime.decisions import Decided, Decisions, file_name
+from samovar.runtime.decisions import AT_END, Decided, Decisions, file_name, replaced
 from samovar.runtime.loading import Loaded, load, save, told
 from samovar.runtime.marks import Marker
 from samovar.runtime.rows import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
@@ -459,6 +459,8 @@ class Chain:
             self._turn(stage, ())
         instance = self.loaded[stage].instance
         self.path = [None] * len(self.task.stages)
+        if self.decided and self.decided.of(spec.name, self.bucket or 0, 0, AT_END, {}) is not None:
+            return
         for port in range(spec.ports):
             outside = swap(self.loaded[stage].results)
             try:
@@ -492,8 +494,10 @@ class Chain:
         spec = self.task.stages[0]
         for first, end in self._cut(stretches(view.ports, start, stop)):
             port = view.ports[first] if view.ports is not None else 0
-            data = view.batch_of(port, first, end)
-            self.taken[0][port] += data.num_rows
+            data = self._batch(view, port, first, end)
+            self.taken[0][port] += end - first
+            if data is None:
+                continue
             child = 0
             outside = swap(self.loaded[0].results)
             try:
@@ -519,10 +523,21 @@ class Chain:
             finally:
                 swap(outside)
 
+    def _batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
+        """Rows for an operator in batch form; None: they were left out."""
+        data = view.batch_of(port, first, end)
+        if self.decided:
+            name, number = self.task.stages[0].name, self.taken[0][port]
+            return replaced(data, self.decided.of(name, self.bucket or 0, port, number, data.to_pylist()[0]))
+        return data
+
     def _cut(self, parts: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The same stretches of rows, cut where other code begins."""
         for start, stop in parts:
             first = start
+            while first < stop and self.decided:  # each row may have been decided about
+                yield first, first + 1
+                first += 1
             while first < stop and self.turns is not None:
                 self._turn(0, ())
                 before = sum(self.taken[0])
