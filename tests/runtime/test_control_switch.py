@@ -93,6 +93,12 @@ def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool)
         assert dict(past.jump("V", tuples=41).state("V")["counts"])["0"] == 9
         with pytest.raises(TimeTravelError, match="went over to other code"):
             after.fork({"V": Renamed()})
+        fork = past.jump("V", tuples=60).fork({"V": Renamed()})
+        assert sorted(map(repr, fork.result("S").to_pylist())) == sorted(map(repr, found))
+        assert (
+            dict(sv.open(str(fork.recording), spark=spark).jump("V", tuples=70).state("V")["counts"])["0"]
+            == 14
+        )
 
 
 def test_code_that_a_worker_cannot_take_is_taken_back(spark: Any, tmp_path: Path) -> None:

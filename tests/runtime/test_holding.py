@@ -22,9 +22,9 @@ from samovar.record.state_files import dumps, read_state, restore
 from samovar.runtime import holding, loading
 from samovar.runtime.code import by_value
 from samovar.runtime.decisions import read_decisions
+from samovar.runtime.functions import chain_function
 from samovar.runtime.plain_states import attributes
 from samovar.runtime.tasks import Stage, Task
-from samovar.runtime.worker import chain_function
 
 Row = dict[str, Any]
 Decide = Callable[[Any], tuple[str, Row | None]]

@@ -16,9 +16,9 @@ from samovar.ids import BUCKET, CONTROL, PORT
 from samovar.record.state_files import read_header
 from samovar.runtime import loading
 from samovar.runtime.code import by_value
+from samovar.runtime.functions import chain_function
 from samovar.runtime.tasks import Stage, Task, Version
 from samovar.runtime.user_errors import Failure
-from samovar.runtime.worker import chain_function
 
 Row = dict[str, Any]
 

@@ -208,7 +208,7 @@ def _check_same_places(old: Plan, new: Plan, stored: bool) -> None:
 def _share(parent: Recording, fork: Recording, fact: EpochCommitted) -> None:
     source, target = parent.epoch_folder(fact), fork.epoch_folder(fact)
     if source.is_dir():
-        shutil.copytree(source, target, copy_function=_link)
+        shutil.copytree(source, target, copy_function=_link, ignore=shutil.ignore_patterns("switches"))
 
 
 def _link(source: str, target: str) -> None:
@@ -219,7 +219,8 @@ def _link(source: str, target: str) -> None:
 
 
 def _shifted(fact: EpochCommitted, split: tuple[str, int] | None) -> EpochCommitted:
-    """Units behind the one that was cut in two have other numbers now."""
+    """Units behind the one that was cut in two have other numbers now; the fork's code is that of the moment."""
+    fact = msgspec.structs.replace(fact, code={}, switched={})
     if split is None or split[0] not in fact.units:
         return fact
     name, cut = split

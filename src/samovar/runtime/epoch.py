@@ -34,6 +34,7 @@ from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.attending import Control, EpochAbandoned, was_given_up
 from samovar.runtime.decisions import Decided
+from samovar.runtime.functions import batches_function, chain_function
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
 from samovar.runtime.rejected import bad_rows
@@ -42,7 +43,6 @@ from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
 from samovar.runtime.tasks import Stage, Task, Version
 from samovar.runtime.user_errors import Failure
-from samovar.runtime.worker import batches_function, chain_function
 
 __all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
 
@@ -141,10 +141,9 @@ class Outcome:
 
 
 class Epoch:
-    """An attempt at one epoch."""
+    """An attempt at one epoch. `_looks`: it is computed to look into only, and counts nothing."""
 
     _looks = False
-    """Whether it is computed to look into only: nothing is counted."""
 
     def __init__(self, context: RunContext, number: int, covers: EpochRange, *, attempt: str) -> None:
         self.context = context

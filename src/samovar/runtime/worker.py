@@ -11,12 +11,10 @@ does not commit the epoch, and reports operator, tuple and traceback without Spa
 
 from __future__ import annotations
 
-import gc
-import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,6 @@ import pyarrow as pa
 from samovar.control.agent import TaskAbandoned
 from samovar.control.client import Client
 from samovar.errors import ReplayDiffers
-from samovar.graph.code import recall_source
 from samovar.graph.logged import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import HIDDEN
@@ -35,8 +32,8 @@ from samovar.record.state_files import (
     mark_name,
     write_state,
 )
-from samovar.runtime.arrival import in_arrival_order, partition_number
-from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet, attend, give_up
+from samovar.runtime.arrival import partition_number
+from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet
 from samovar.runtime.breaking import Watched
 from samovar.runtime.decisions import AT_END, Decided, Decisions, file_name, replaced
 from samovar.runtime.loading import Loaded, load, save, told
@@ -53,7 +50,6 @@ from samovar.runtime.user_errors import (
     fits,
     misfit,
     raised,
-    report,
     wrong_row,
 )
 
@@ -61,87 +57,12 @@ __all__ = [
     "END",
     "Chain",
     "Failure",
-    "batches_function",
-    "chain_function",
 ]
 
 END = 1 << 62
 FLUSH = 4096
 """Output rows are sent on when this many have gathered."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
-
-
-def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _settle_garbage()
-        chain = _holding(task) if task.hold else Chain(task)
-        rows = in_arrival_order(task.order_log, batches) if task.arrival else batches
-        yield from _attended(task, chain, batches, rows, chain.run)
-
-    return run
-
-
-def _holding(task: Task) -> Chain:
-    from samovar.runtime.holding import HoldingChain
-
-    return HoldingChain(task)
-
-
-def _attended(
-    task: Task, chain: Chain | None, batches: Iterator[Any], rows: Iterator[Any], work: Callable[..., Any]
-) -> Iterator[Any]:
-    """What the work makes of the rows; failures are reported, and orders obeyed if somebody steers the run."""
-    attendance = attend(task, chain)
-    try:
-        yield from work(rows) if attendance is None else attendance.run(rows, work)
-    except UserError as error:
-        report(Path(task.errors), error.failure)
-        for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
-            pass
-    except TaskAbandoned:
-        give_up(task)
-        for _ in batches:
-            pass
-    finally:
-        if attendance is not None:
-            attendance.end()
-
-
-@lru_cache(maxsize=1)
-def _settle_garbage() -> None:
-    """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
-
-    Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest
-    generation would be looked at every few hundred rows.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
-
-
-def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        yield from _attended(task, None, batches, batches, work)
-
-    def work(batches: Iterator[Any]) -> Iterator[Any]:
-        stage = task.stages[0]
-        function = pickle.loads(stage.code)
-        recall_source(function)
-        try:
-            for made in function(batches):
-                if task.arrow and (failure := batch_misfit(stage.name, made, stage.schema, by_name=False)):
-                    raise UserError(failure)
-                yield made
-        except (UserError, TaskAbandoned):
-            raise
-        except RAISED as error:
-            raise UserError(raised(stage.name, None, error, during="its batches of rows")) from None
-
-    return run
 
 
 class Chain:
