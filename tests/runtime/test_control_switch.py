@@ -84,7 +84,11 @@ def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool)
     past = sv.open(str(run.recording), spark=spark)
     assert past.history.epochs[0].switched
     assert sorted(map(repr, replayed_rows(past, "V"))) == sorted(map(repr, found))
+    made = past.switches
+    assert {(e, t.operator, t.version) for e, t in made} == {(0, "V", 1)}
+    assert len({t.bucket for _, t in made}) == len(made)
     if not keyed:
+        assert [t.tuples for _, t in made] == [23]
         assert past.jump("V", tuples=23).state("V")["seen"][2] == 5
         after = past.jump("V", tuples=24)
         assert "seen" not in after.state("V")

@@ -22,6 +22,7 @@ from samovar.runtime.reading import past_progress, read_result, status_of
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.run import Run
 from samovar.runtime.session import spark_session
+from samovar.runtime.turning import Turned, read_turned
 from samovar.runtime.written import read_graph, read_workflow
 
 __all__ = ["Past"]
@@ -69,6 +70,14 @@ class Past:
     def result(self, sink: str = "S") -> pa.Table:
         """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
         return read_result(self._recording, self.history, read_graph(self._recording), sink)
+
+    @property
+    def switches(self) -> list[tuple[int, Turned]]:
+        """Where operators went over to other code inside an epoch: the epoch, and `operator`, `bucket` (its key
+        partition), `version` and `tuples` (how many it had taken of the epoch in that partition).
+        """
+        epochs = [e for e in self.history.epochs if e.switched]
+        return [(e.epoch, t) for e in epochs for t in read_turned(self._recording.epoch_folder(e))]
 
     def rejected(self, source: str) -> pa.Table:
         """Rows of a source that did not parse: file, line, text."""
