@@ -280,7 +280,7 @@ def _rate_rows(raw: Raw, size: Size) -> list[Row]:
         made.append(
             Row(
                 way,
-                paper=paper if "checkpoint" not in way else "",
+                paper=paper if way in ("no monitor", "monitor") else "",
                 ours=statistics.median(samples),
                 other=None if way == "no monitor" else statistics.median(base),
                 instead="no monitor",
@@ -509,6 +509,8 @@ _CASES = (
     "a function, same order",
     "a function, other order in 100",
     "a function, other order in 1,000",
+    "an unreadable function, in 100",
+    "an unreadable function, in 1,000",
 )
 MATCHER = Experiment(
     "diffstream.matcher",
@@ -568,7 +570,7 @@ def _right(tool: str, asked: Mapping[str, Any], solve: Callable[..., bool]) -> i
 def _compare_rows(raw: Raw, size: Size) -> list[Row]:
     found = raw["all"]
     made = []
-    for case in ("equal", "one row differs"):
+    for case in dict.fromkeys(one["case"] for one in found["answers"]):
         by: dict[str, list[Any]] = {}
         for one in found["answers"]:
             if one["case"] == case:

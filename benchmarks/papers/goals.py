@@ -120,6 +120,7 @@ _STRUCTURED = (
     "keyed by 100, synchronised",
     "punctuated",
 )
+_UNREADABLE = ("an unreadable function, in 100", "an unreadable function, in 1,000")
 _GENERAL = ("a function, same order", "a function, other order in 100", "a function, other order in 1,000")
 
 
@@ -322,6 +323,13 @@ TARGETS: tuple[Target, ...] = (
         _DIFF,
         "matcher, a function of two events, slowest",
         _matcher(*_GENERAL),
+        at_least=100_000,
+        unit="events/s",
+    ),
+    Target(
+        _DIFF,
+        "matcher, a function that cannot be read, slowest",
+        _matcher(*_UNREADABLE),
         at_least=100_000,
         unit="events/s",
     ),
