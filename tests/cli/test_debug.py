@@ -455,7 +455,12 @@ def test_ctrl_c_cancels_the_command_and_keeps_the_moment(
     before = at.mark()
     tags: list[str] = []
     stop = threading.Event()
-    stand_in: Any = SimpleNamespace(interruptTag=tags.append, interruptAll=stop.set)
+
+    def interrupt(tag: str) -> None:
+        tags.append(tag)
+        stop.set()
+
+    stand_in: Any = SimpleNamespace(interruptTag=interrupt, interruptAll=stop.set)
     talk = debug_module._Talk(at, stand_in, False)
     real = threading.Thread.join
     pressed: list[bool] = []

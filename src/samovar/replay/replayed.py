@@ -122,11 +122,14 @@ class Windowed(Replayed):
         *,
         steps: bool,
         near: bool = False,
+        builds: dict[str, DataFrame] | None = None,
     ) -> None:
         super().__init__(context, segment, scratch)
         self.steps = steps
         self.near = near
         """Whether only the rows of the window flow: for operators that need nothing of what was before."""
+        self.builds = builds if builds is not None else {}
+        """Build sides of this segment's joins: the same for all windows."""
         self.segment = segment
         self.window = window
         self.original = original
@@ -293,7 +296,9 @@ class Windowed(Replayed):
         return self.segment.last and self.window.high is None
 
     def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
-        return make()
+        if key not in self.builds:
+            self.builds[key] = make()
+        return self.builds[key]
 
 
 class _TraceFrames(_ReplayFrames):

@@ -100,6 +100,7 @@ class Tracer:
         self.tally = Tally(tracing, self.leaves, self._fetched)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
+        self._builds: dict[Segment, dict[str, DataFrame]] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
@@ -132,7 +133,10 @@ class Tracer:
         """
         context = self._context(self.plan_at(segment.epoch, tracing=True), segment)
         original = self.original(segment)
-        return Windowed(context, original, segment, window, self.scratch, steps=steps, near=near)
+        builds = self._builds.setdefault(segment, {})
+        return Windowed(
+            context, original, segment, window, self.scratch, steps=steps, near=near, builds=builds
+        )
 
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""

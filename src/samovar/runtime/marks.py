@@ -17,7 +17,7 @@ __all__ = ["JUMP", "SHARE", "Marker", "Policy", "mark_count", "mark_positions"]
 Policy = Literal["tau", "every", "none"]
 """When marks are made: so that a jump takes at most tau seconds; every `EVERY` tuples; never."""
 
-JUMP = 1.0
+JUMP = 1.5
 """Seconds a jump takes besides computing what lies between the mark and the moment."""
 EVERY = 1000
 """Tuples between marks, for the policy `every`."""
