@@ -112,9 +112,11 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
     keys = len(frames.plan.keys(name))
     shown = _shown(parts, cut)
     with tracer.tagged(f"groups of {name}", epoch):
-        rows = shown.limit(FEW + 1).toArrow()
-    if rows.num_rows > FEW:
-        return StoredGroups(tracer.keep(shown), keys)
+        kept = shown.persist()
+        if kept.count() > FEW:
+            return StoredGroups(tracer.keep(shown), keys)
+        rows = kept.toArrow()
+        kept.unpersist()
     groups = _groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, keys)
     return FewGroups(groups, StoredGroups(shown, keys))
 
@@ -125,10 +127,19 @@ def group_changes(
     name: str,
     window: Window,
     base: Mapping[Any, Group],
+    inputs: Mapping[Position, Mapping[str, Any]],
 ) -> dict[Position, list[Change]]:
-    """For each input tuple of a window, how its group changed."""
+    """For each input tuple of a window (`inputs` are their rows), how its group changed."""
     stored = isinstance(base, StoredGroups)
     shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
+    given = tracer.tracing.keys(name)
+    plain = all(key in row for row in list(inputs.values())[:1] for key in given) and bool(inputs)
+    if plain:  # the tuples are here, and their keys with them
+        first = F.element_at("__sv_at", 1) == F.lit(_START)
+        shown = shown.select(
+            *(F.when(first, F.col(quote_name(k))).alias(k) for k in keys),
+            *map(quote_name, shown.columns[len(keys) :]),
+        )
     with tracer.tagged(f"changes of {name}", epoch):
         table = shown.toArrow()
     names = table.column_names[:-1]
@@ -139,6 +150,8 @@ def group_changes(
     for row in rows:
         at = tuple(row["__sv_at"])
         ((key, value),) = _groups([row], names, len(keys))
+        if plain and at[0] != _START:
+            key = _key([inputs[at][k] for k in given])
         if (
             isinstance(base, StoredGroups) and at[0] == _START
         ):  # several deltas: the last has seen all of them

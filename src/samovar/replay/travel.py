@@ -469,7 +469,8 @@ class Travel:
         segment, window = stretch.segment, stretch.window
         base = groups_at_start(self.tracer, segment, operator, window)
         steps = stretch.traced.trace.steps.get(operator, ())
-        found = group_changes(self.tracer, segment, operator, window, base) if steps else {}
+        inputs = {s.taken.position: s.taken.row for s in steps if s.taken is not None}
+        found = group_changes(self.tracer, segment, operator, window, base, inputs) if inputs else {}
         changes: Sequence[list[Change]] = [
             found.get(s.taken.position, []) if s.taken is not None else [] for s in steps
         ]
