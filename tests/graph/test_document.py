@@ -85,7 +85,22 @@ EVERY: list[Op] = [
     ),
     ops.Sort(name="sort", inputs=("v",), keys=("a DESC",)),
     ops.Limit(name="limit", inputs=("v",), n=3, offset=1),
-    ops.Sample(name="sample", inputs=("v",), fraction=0.25, seed=7),
+    ops.Sample(name="sample", inputs=("v",), fraction=0.25, seed=7, start=0.5),
+    ops.Generate(name="generate", rows=10, columns={"id": "id", "x": "u * 2"}, seed=3),
+    ops.Query(name="query", sql="SELECT 1", database="a b.db", options={"user": "ana"}),
+    ops.Search(
+        name="search",
+        inputs=("v",),
+        columns=("a", "b"),
+        terms=("it's", "\\d+"),
+        how="regex",
+        require="all",
+        case_sensitive=True,
+        invert=True,
+    ),
+    ops.Clean(name="clean", inputs=("v",), columns=("a",), steps=("spaces", "lower"), as_type="date"),
+    ops.Sentiment(name="sentiment", inputs=("v",), column="a", into="mood"),
+    ops.Split(name="split", inputs=("v",), weights=(0.5, 0.25, 0.25), part=2, seed=9),
     ops.Python(
         name="python",
         inputs=("v", "w"),
@@ -101,6 +116,20 @@ EVERY: list[Op] = [
     ),
 ]
 EVERY += [ops.Sink(name=f"S_{op.name}", inputs=(op.name,)) for op in EVERY]
+EVERY.append(
+    ops.Chart(
+        name="chart",
+        inputs=("v",),
+        chart="bar",
+        x="a",
+        y="b",
+        by="c",
+        measure="avg",
+        bins=5,
+        top=7,
+        title="t",
+    )
+)
 EVERY.append(
     ops.Write(
         name="write",
@@ -607,7 +636,7 @@ def test_the_reference_lists_every_operator_and_field() -> None:
     for kind, op_type in KINDS.items():
         section = text.split(f"\n### `{kind}`\n")[1].split("\n### ")[0]
         for field in msgspec.structs.fields(op_type):
-            if field.encode_name not in ("name", "inputs"):
+            if field.encode_name not in ("name", "inputs", "enabled"):
                 assert f"| `{field.encode_name}` |" in section, (kind, field.encode_name)
 
 

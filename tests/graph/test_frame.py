@@ -264,9 +264,7 @@ def test_a_column_is_carried_under_its_text(frame: Frame) -> None:
     assert made.condition.column is X  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
-    "name", ["collect", "toPandas", "show", "count", "rdd", "randomSplit", "writeStream"]
-)
+@pytest.mark.parametrize("name", ["collect", "toPandas", "show", "count", "rdd", "writeStream"])
 def test_what_would_run_spark_says_what_to_do_instead(frame: Frame, name: str) -> None:
     with pytest.raises(UnsupportedMethod, match=f"has no '{name}'(.|\n)*Instead"):
         getattr(frame, name)

@@ -232,6 +232,39 @@ def test_the_example_runs_and_bobs_tuple_is_found(engine_server: Served) -> None
     assert engine_server.http.post("/api/examples/frod").json()["error"]["hint"] == "Did you mean 'fraud'?"
 
 
+DRAWN: dict[str, Any] = {
+    "samovar": 1,
+    "name": "drawn",
+    "operators": [
+        {"name": "made", "op": "generate", "rows": 100, "columns": {"who": "id % 4", "text": "'some tea'"}},
+        {"name": "some", "op": "filter", "inputs": ["made"], "condition": "who < 2"},
+        {"name": "none", "op": "filter", "inputs": ["some"], "condition": "false", "enabled": False},
+        {"name": "bars", "op": "chart", "inputs": ["none"], "chart": "bar", "x": "who"},
+        {"name": "odd", "op": "chart", "inputs": ["made"], "chart": "histogram", "x": "text"},
+    ],
+}
+
+
+def test_charts_are_drawn_and_disabled_operators_passed_by(engine_server: Served) -> None:
+    ended = follow(engine_server, start(engine_server, DRAWN)["execution"])[-1]
+    assert ended["status"] == "completed", ended
+    bars, odd = engine_server.json("GET", f"/api/recordings/{ended['run']}/charts")
+    assert bars["series"] == [{"name": None, "points": [[0, 25.0], [1, 25.0]]}]
+    assert odd["error"]["kind"] == "RunError"
+    assert "numbers" in odd["error"]["message"]
+
+
+def test_a_run_up_to_an_operator_keeps_its_rows(engine_server: Served) -> None:
+    made = engine_server.json("POST", "/api/workflows", json={"name": "drawn", "document": DRAWN})
+    asked = engine_server.json("POST", f"/api/workflows/{made['workflow']}/run", json={"to": "some"})
+    ended = follow(engine_server, asked["execution"])[-1]
+    assert ended["status"] == "completed", ended
+    page = engine_server.json("GET", f"/api/recordings/{ended['run']}/results/some_result")
+    assert page["total"] == 50
+    refused = engine_server.http.post(f"/api/workflows/{made['workflow']}/run", json={"to": "sone"})
+    assert refused.json()["error"]["hint"] == "Did you mean 'some'?"
+
+
 NONSENSE: list[Any] = [
     None,
     [],

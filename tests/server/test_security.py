@@ -134,6 +134,8 @@ def test_a_link_out_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
         {"op": "read", "format": "text", "options": {"Path": "/etc/passwd"}},
         {"op": "write", "format": "csv", "path": "../out"},
         {"op": "table", "table": "text.`/etc/passwd`"},
+        {"op": "query", "sql": "SELECT 1", "database": "/var/lib/other.db"},
+        {"op": "query", "sql": "SELECT 1", "url": "jdbc:sqlite:/var/lib/other.db"},
     ],
 )
 def test_documents_cannot_name_data_outside_the_workspace(

@@ -28,7 +28,8 @@ def test_the_palette_has_every_operator_with_a_schema_its_start_fits(server: Ser
         assert kind["summary"]
         assert kind["group"] != "Others"
         partial = {**kind["schema"], "required": []}
-        jsonschema.validate(kind["start"], partial)
+        for start in (kind["start"], *(p["start"] for p in kind["presets"])):
+            jsonschema.validate(start, partial)
 
 
 def test_a_document_comes_back_as_it_was_given(server: Served) -> None:

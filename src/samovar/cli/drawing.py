@@ -121,6 +121,16 @@ def describe(op: Op) -> str:
             return f"{op.class_name or 'python'}{f' by {chr(44).join(op.by)}' if op.by else ''}"
         case ops.Batches():
             return f"{op.form} {op.function}".strip()
+        case ops.Generate():
+            return f"generate {op.rows} rows"
+        case ops.Query():
+            return f"query {op.database or op.url or ''}: {op.sql}"
+        case ops.Search():
+            return f"search {', '.join(op.terms)} in {', '.join(op.columns)}"
+        case ops.Clean():
+            return f"clean {', '.join(op.columns)}"
+        case ops.Chart():
+            return f"{op.chart} chart of {', '.join(op.used.values())}"
         case ops.Write():
             return f"write {op.format} {op.path}"
         case _:

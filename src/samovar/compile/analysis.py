@@ -297,6 +297,8 @@ def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
         raise SchemaProblem(
             f"Column names starting with '{HIDDEN}' are Samovar's own; got {taken[0]}.", operator=op.name
         )
+    if isinstance(op, ops.Chart):
+        _check_chart(op, df)
     if isinstance(op, ops.SINKS):
         twice = _twice(df.columns)
         if twice is not None:
@@ -304,6 +306,23 @@ def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
                 f"The result '{op.name}' would have two columns named '{twice}'.",
                 operator=op.name,
                 hint="Select, rename or drop one of them before the sink.",
+            )
+
+
+def _check_chart(op: ops.Chart, df: DataFrame) -> None:
+    if op.missing:
+        raise SchemaProblem(
+            f"Expected a column in '{op.missing[0]}' for a {op.chart} chart, got none.",
+            operator=op.name,
+            hint=f"Columns: {', '.join(df.columns)}.",
+        )
+    for where, column in op.used.items():
+        if column not in df.columns:
+            close = nearest(column, df.columns)
+            raise SchemaProblem(
+                f"Expected a column of its input in '{where}', got '{column}'.",
+                operator=op.name,
+                hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(df.columns)}.",
             )
 
 

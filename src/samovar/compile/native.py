@@ -156,7 +156,10 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
             return df.alias(op.alias)
         case ops.Sample():
             draw = F.pmod(F.xxhash64(F.lit(op.seed), *positions), F.lit(1 << 40))
-            return df.filter(draw < F.lit(int(op.fraction * (1 << 40))))
+            ends = (op.start, op.start + op.fraction)
+            first, last = (int(round(end * (1 << 40), 3)) for end in ends)  # 0.1 + 0.7 ends where 0.8 begins
+            below = draw < F.lit(last)
+            return df.filter(below & (draw >= F.lit(first)) if first else below)
         case ops.Union():
             return _union(op, inputs)
         case ops.Sort():

@@ -65,7 +65,7 @@ _OVER = re.compile(r"\bover\b\s*(\(|\w)", re.IGNORECASE)
 def shape_of(op: Op, *, stateless: bool = False) -> Shape:
     """The shape of an operator; `stateless` is what a Python operator's class says of itself."""
     match op:
-        case ops.Read() | ops.Table() | ops.Values() | ops.FrameSource():
+        case _ if isinstance(op, ops.SOURCES):
             return "source"
         case ops.Select() | ops.WithColumns():
             called = {name for text in op.expressions() for name in function_names(text)}

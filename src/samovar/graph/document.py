@@ -190,6 +190,8 @@ def _with_paths(op: Op, change: Callable[[str], str]) -> Op:
         return msgspec.structs.replace(op, path=tuple(change(p) for p in op.path))
     if isinstance(op, ops.Write):
         return msgspec.structs.replace(op, path=change(op.path))
+    if isinstance(op, ops.Query) and op.database:
+        return msgspec.structs.replace(op, database=change(op.database))
     return op
 
 

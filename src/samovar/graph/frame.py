@@ -19,6 +19,7 @@ from samovar.graph.arguments import conjunction, ddl, directed, flat, named, nam
 from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op, expr
+from samovar.graph.shorthands import Shorthands
 from samovar.graph.writer import Writer
 
 if TYPE_CHECKING:
@@ -66,14 +67,13 @@ _INSTEAD = {
     "checkpoint": "leave it out: epochs are recorded",
     "localCheckpoint": "leave it out: epochs are recorded",
     "explain": "use samovar show",
-    "randomSplit": "use .sample(fraction, seed) for each part",
 }
 
 # what tells a SQL condition from a column's name in join(on=...)
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
 
-class Frame:
+class Frame(Shorthands):
     """The output of one operator of a workflow, with PySpark's DataFrame methods to go on from."""
 
     def __init__(self, flow: Workflow, name: str) -> None:
@@ -472,7 +472,7 @@ class Frame:
         hand on what they are given.
         """
         name = column.split(".")[0].strip("`").lower()
-        at = self._flow._ops[self._name]
+        at = self._flow._ops[self._name].plain()
         while True:
             up = at.inputs[0] if at.inputs else ""
             match at:
@@ -492,7 +492,7 @@ class Frame:
                     up = at.inputs[side]
                 case _:
                     return at.name
-            at = self._flow._ops[up]
+            at = self._flow._ops[up].plain()
 
     def _side(self, join: ops.Join, name: str) -> int | None:
         """The input of a join that a column of its output comes from; None when that cannot be told."""

@@ -93,6 +93,25 @@ class Reader:
         """A table or view of Spark's catalog."""
         return self._flow.add(ops.Table(name=name or self._flow.fresh("table"), table=tableName))
 
+    def sql(
+        self,
+        query: str,
+        database: Any = None,
+        *,
+        url: str | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> Frame:
+        """The rows of a query over a SQLite file, or over any database by JDBC (`url`, with options as in PySpark)."""
+        made = ops.Query(
+            name=name or self._flow.fresh("query"),
+            sql=query,
+            database=None if database is None else os.fspath(database),
+            url=url,
+            options={k: option_text(v) for k, v in options.items() if v is not None},
+        )
+        return self._flow.add(made)
+
     def frame(self, df: Any, *, name: str | None = None) -> Frame:
         """A live PySpark DataFrame."""
         if isinstance(df, Frame) or not hasattr(df, "schema"):

@@ -28,6 +28,10 @@ FIELDS: dict[tuple[str, str], str] = {
     ("", "op"): "The kind of operator.",
     ("", "inputs"): "The operators on its ports, in the order of the ports.",
     ("", "input"): "The operator on its only port; short for `inputs` with one item.",
+    (
+        "",
+        "enabled",
+    ): "`false`: its consumers read its input instead; without one input, what it feeds is left out.",
     ("", "options"): "Options of the data source, as in PySpark.",
     ("", "subset"): "The columns to look at; all when left out.",
     ("read", "format"): "parquet, csv, json, text, orc, or any other data source Spark knows.",
@@ -36,6 +40,37 @@ FIELDS: dict[tuple[str, str], str] = {
     ("table", "table"): "A table or view of Spark's catalog.",
     ("values", "schema"): "The columns in DDL form: `id int, amount double`.",
     ("values", "rows"): "The rows, as lists in the schema's order or as mappings.",
+    ("generate", "rows"): "How many rows.",
+    (
+        "generate",
+        "columns",
+    ): "Columns as SQL over `id`, `u` (even, 0 to 1), `z` (bell-shaped) and columns before.",
+    ("generate", "seed"): "Another seed gives other rows.",
+    ("query", "sql"): "The query: one SELECT.",
+    ("query", "database"): "A SQLite file; relative to the document's folder.",
+    ("query", "url"): "A JDBC address instead: `jdbc:postgresql://host/db`.",
+    ("search", "columns"): "The text columns to search.",
+    ("search", "terms"): "What to search for.",
+    ("search", "how"): "Anywhere in the text, as whole words or phrases, or as regular expressions.",
+    ("search", "require"): "Whether one of the terms is enough.",
+    ("search", "case_sensitive"): "Tell capital letters from small ones.",
+    ("search", "invert"): "Keep the other rows.",
+    ("clean", "columns"): "The text columns to tidy up.",
+    ("clean", "steps"): "What to do, in this order.",
+    ("clean", "as_type"): "A type for the result: `double`, `date`; what does not fit becomes null.",
+    ("sentiment", "column"): "The column with the text.",
+    ("sentiment", "into"): "The column that gets the number.",
+    ("split", "weights"): "The shares of the parts.",
+    ("split", "part"): "Which part to keep, from 0.",
+    ("split", "seed"): "Another seed splits otherwise.",
+    ("chart", "chart"): "The picture.",
+    ("chart", "x"): "The column along the bottom: groups, numbers, times, words.",
+    ("chart", "y"): "The column to measure; without it rows are counted.",
+    ("chart", "by"): "The column that makes series, or a heat map's rows.",
+    ("chart", "measure"): "What to compute of `y` for each `x`; `sum` when left out.",
+    ("chart", "bins"): "Ranges of a histogram.",
+    ("chart", "top"): "How many groups or words to show, the largest ones.",
+    ("chart", "title"): "A title; the operator's name when left out.",
     ("select", "columns"): "SQL expressions: `amount * 2 AS twice`, `explode(tags) AS tag`.",
     ("filter", "condition"): "A SQL condition: `amount > 100`.",
     ("with_columns", "columns"): "New or replaced columns, each with its SQL expression.",
@@ -70,6 +105,7 @@ FIELDS: dict[tuple[str, str], str] = {
     ("limit", "offset"): "How many rows to skip first.",
     ("sample", "fraction"): "The probability of each row, 0 to 1.",
     ("sample", "seed"): "Another seed keeps other rows.",
+    ("sample", "start"): "Where the stretch of kept rows starts, 0 to 1.",
     ("python", "code"): "Python code that defines the class; `sv` is the samovar package.",
     ("python", "class"): "The class, derived from `sv.Operator`; may be left out if there is just one.",
     ("python", "params"): "Arguments for the constructor, by name.",
@@ -164,16 +200,16 @@ def _ports(op_type: type[Op]) -> dict[str, Any]:
 def _loosened(key: str, generated: dict[str, Any]) -> dict[str, Any]:
     """What `load` takes beyond the strict form: one text for a list of texts, rows as mappings, plain option values."""
     texts = {"type": "array", "items": {"type": "string"}}
-    default = (
-        {"default": generated["default"]} if generated.get("default") not in (None, [], (), {}, "") else {}
-    )
+    given = generated.get("default")
+    given = list(given) if isinstance(given, tuple) else given
+    default = {} if given in (None, [], {}, "") else {"default": given}
     if generated.get("items") == {"type": "string"}:
         return {"anyOf": [texts, {"type": "string"}]} | default
     if any(choice.get("items") == {"type": "string"} for choice in generated.get("anyOf", ())):
         return {"anyOf": [texts, {"type": "string"}, {"type": "null"}]}
     if key == "options":
         return {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-    if key == "rows":
+    if key == "rows" and generated.get("type") == "array":
         return {"type": "array", "items": {"type": ["array", "object"]}}
     if key == "pairs":
         return {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 2}}
@@ -184,6 +220,8 @@ def _loosened(key: str, generated: dict[str, Any]) -> dict[str, Any]:
             | {"required": ["$float"], "additionalProperties": False},
         ]
         return {"anyOf": [*scalars, {"type": "object", "additionalProperties": {"anyOf": scalars}}]}
+    if key == "start":
+        return {"type": "number", "minimum": 0, "maximum": 1} | default
     if key == "fraction":
         return {"type": "number", "minimum": 0, "maximum": 1}
     return {k: v for k, v in generated.items() if k != "default"} | default

@@ -18,6 +18,7 @@ from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, Unkno
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op
+from samovar.graph.parts import enabled, up_to
 from samovar.graph.values import columns
 
 if TYPE_CHECKING:
@@ -124,6 +125,13 @@ class Workflow:
         made = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
         return self.add(ops.Values(name=chosen, schema=schema, rows=made))
 
+    def generate(
+        self, rows: int, columns: Mapping[str, str], *, seed: int = 0, name: str | None = None
+    ) -> Frame:
+        """A source of made-up rows: columns are SQL over `id`, `u` (even, 0 to 1) and `z` (bell-shaped)."""
+        chosen = name or self.fresh("generate")
+        return self.add(ops.Generate(name=chosen, rows=rows, columns=dict(columns), seed=seed))
+
     def apply(
         self,
         operator: Operator,
@@ -201,6 +209,10 @@ class Workflow:
             )
         return frame._name
 
+    def up_to(self, name: str) -> Workflow:
+        """A workflow of an operator and what leads to it, ending in a sink `<name>_result` unless it is one itself."""
+        return Workflow.of(self.name, up_to(self._ops, name).values(), self._live)
+
     # --- looking ------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
@@ -262,6 +274,8 @@ class Workflow:
 
 def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Graph:
     """Check names, ports and acyclicity; keep what leads to a sink, in topological order."""
+    check_edges(all_ops)
+    all_ops = enabled(all_ops)
     order = check_edges(all_ops)
     wanted_ops: set[str] = set()
     for op_name in reversed(order):

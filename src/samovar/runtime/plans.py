@@ -101,16 +101,17 @@ def _analysed(graph: Graph) -> Analysis:
 
 
 def made_live(graph: Graph) -> Graph:
-    """The graph with Python operators given as text made live."""
+    """The graph with shorthands as what they are short for, and Python operators given as text made live."""
     from samovar.graph.code import function_from_code, operator_from_code
 
     live = dict(graph.live)
-    for name, op in graph.ops.items():
+    plain = {name: op.plain() for name, op in graph.ops.items()}
+    for name, op in plain.items():
         if isinstance(op, ops.Python) and name not in live:
             live[name] = operator_from_code(op)
         elif isinstance(op, ops.Batches) and name not in live:
             live[name] = function_from_code(op)
-    return Graph(graph.name, graph.ops, live)
+    return Graph(graph.name, plain, live)
 
 
 def list_sources(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from samovar.errors import RecordingError
 from samovar.graph.workflow import Workflow
 from samovar.record.log import RunResumed
 from samovar.record.store import History, Recording
+from samovar.runtime.charts import chart_data
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.modifying import code_at
@@ -78,6 +80,10 @@ class Past:
         """
         epochs = [e for e in self.history.epochs if e.switched]
         return [(e.epoch, t) for e in epochs for t in read_turned(self._recording.epoch_folder(e))]
+
+    def chart(self, name: str) -> dict[str, Any]:
+        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
+        return chart_data(self._recording, self.history, read_graph(self._recording), name)
 
     def rejected(self, source: str) -> pa.Table:
         """Rows of a source that did not parse: file, line, text."""

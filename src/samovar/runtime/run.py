@@ -35,6 +35,7 @@ from samovar.record.log import (
 )
 from samovar.record.store import Recording
 from samovar.runtime import code
+from samovar.runtime.charts import chart_data
 from samovar.runtime.commands import Commands
 from samovar.runtime.decisions import standing
 from samovar.runtime.engine import run_levels, streams_of
@@ -53,7 +54,7 @@ from samovar.runtime.session import spark_session
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
 from samovar.runtime.watching import Watching
-from samovar.runtime.written import is_code, write_down
+from samovar.runtime.written import is_code, read_graph, write_down
 
 __all__ = ["Run", "start"]
 
@@ -232,6 +233,10 @@ class Run(Commands, Watching):
         self.wait(progress=False)
         assert self._context is not None
         return read_result(self._recording, self._context.history, self._context.plan.graph, sink)
+
+    def chart(self, name: str) -> dict[str, Any]:
+        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
+        return chart_data(self._recording, self._recording.history(), read_graph(self._recording), name)
 
     def rejected(self, source: str) -> pa.Table:
         """Rows of a source that did not parse, of the epochs committed so far: file, line, text.

@@ -33,6 +33,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
+from samovar.runtime.made_sources import generated, queried
 
 __all__ = [
     "CORRUPT",
@@ -414,6 +415,10 @@ def _frame_of(spark: SparkSession, op: Op, live: Any) -> DataFrame:
                 return spark.createDataFrame([tuple(r) for r in op.rows], op.schema)
             case ops.Table():
                 return spark.read.table(op.table)
+            case ops.Generate():
+                return generated(spark, op)
+            case ops.Query():
+                return queried(spark, op)
             case ops.FrameSource():
                 if live is None:
                     raise SourceError("The live DataFrame is gone.", operator=op.name)

@@ -5,24 +5,41 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from samovar.graph.operators import SINKS
 from samovar.graph.schema import KINDS, json_schema
 
 __all__ = ["catalogue"]
 
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "Sources": ("read", "table", "values"),
+    "Sources": ("read", "query", "generate", "values", "table"),
     "Columns": ("select", "with_columns", "rename", "to_df", "drop", "alias"),
-    "Rows": ("filter", "distinct", "drop_duplicates", "sort", "limit", "sample"),
-    "Cleaning": ("drop_na", "fill_na", "replace"),
+    "Rows": ("filter", "distinct", "drop_duplicates", "sort", "limit", "sample", "split"),
+    "Text": ("search", "sentiment"),
+    "Cleaning": ("clean", "drop_na", "fill_na", "replace"),
     "Combining": ("join", "union", "set_operation", "aggregate"),
     "Python": ("python", "batches"),
     "Results": ("sink", "write"),
+    "Charts": ("chart",),
 }
-_OWN = ("name", "op", "inputs", "input")
+_OWN = ("name", "op", "inputs", "input", "enabled")
 
 _STARTS: dict[str, dict[str, Any]] = {
     "read": {"format": "parquet", "path": []},
     "values": {"schema": "id int, amount double", "rows": [[1, 10.5], [2, 250.0]]},
+    "query": {"sql": "SELECT * FROM sqlite_master"},
+    "generate": {
+        "rows": 1000,
+        "columns": {
+            "id": "id",
+            "customer": "element_at(array('Ann', 'Bob', 'Cem', 'Dia'), 1 + int(u * 4))",
+            "amount": "round(abs(60 + 40 * z), 2)",
+            "day": "date_add(DATE'2026-01-01', int(u * 28))",
+        },
+    },
+    "search": {"columns": [], "terms": []},
+    "clean": {"columns": [], "steps": ["trim", "spaces"]},
+    "split": {"weights": [0.8, 0.2]},
+    "chart": {"chart": "bar"},
     "select": {"columns": ["*"]},
     "filter": {"condition": "true"},
     "with_columns": {"columns": {}},
@@ -49,6 +66,40 @@ _STARTS: dict[str, dict[str, Any]] = {
 }
 """The fields a new operator starts with."""
 
+_PRESETS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
+    "read": (
+        (
+            "csv files",
+            "reads CSV, with a header",
+            {"format": "csv", "options": {"header": "true", "inferSchema": "true"}},
+        ),
+        ("json files", "reads JSON, one object a line", {"format": "json"}),
+        ("parquet files", "reads Parquet", {"format": "parquet"}),
+        ("text files", "reads text, one row a line", {"format": "text"}),
+    ),
+    "search": (
+        ("keyword search", "keeps rows whose text holds a word", {"how": "contains"}),
+        ("dictionary search", "keeps rows with words of a list", {"how": "words"}),
+        ("regular expression", "keeps rows whose text fits a pattern", {"how": "regex"}),
+    ),
+    "set_operation": (
+        ("intersect", "keeps rows both inputs have", {"kind": "intersect"}),
+        ("subtract", "keeps rows the other input lacks", {"kind": "subtract"}),
+    ),
+    "chart": (
+        ("bar chart", "one bar for each value", {"chart": "bar"}),
+        ("line chart", "a line, over time say", {"chart": "line"}),
+        ("scatter plot", "one point for each row", {"chart": "scatter"}),
+        ("histogram", "how numbers are spread", {"chart": "histogram"}),
+        ("box plot", "medians and quartiles", {"chart": "box"}),
+        ("heat map", "two columns against each other", {"chart": "heatmap"}),
+        ("pie chart", "shares of a whole", {"chart": "pie"}),
+        ("word cloud", "the words of a text", {"chart": "wordcloud"}),
+        ("table", "the first rows", {"chart": "table"}),
+    ),
+}
+"""For operators that do several things: title, one line of help, and what they start with, for each of them."""
+
 
 @cache
 def catalogue() -> list[dict[str, Any]]:
@@ -69,8 +120,12 @@ def catalogue() -> list[dict[str, Any]]:
                 "summary": op_type.summary,
                 "description": schema["description"],
                 "ports": {"least": low, "most": high},
-                "output": kind not in ("sink", "write"),
+                "output": not issubclass(op_type, SINKS),
                 "start": _STARTS.get(kind, {}),
+                "presets": [
+                    {"title": title, "summary": summary, "start": {**_STARTS.get(kind, {}), **start}}
+                    for title, summary, start in _PRESETS.get(kind, ())
+                ],
                 "schema": {
                     "type": "object",
                     "properties": fields,

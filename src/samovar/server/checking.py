@@ -20,6 +20,7 @@ from samovar.errors import SamovarError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.document import load_operators
 from samovar.graph.operators.base import Op
+from samovar.graph.parts import enabled
 from samovar.graph.workflow import Graph, check_edges
 from samovar.server.confine import problem_of
 from samovar.server.shared import Problem
@@ -51,6 +52,7 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
     aside = {str(item.get("name")) for item in items} - sound.keys()
     sound = _without(sound, aside)
     sound = _with_sound_edges(sound, problems)
+    sound = enabled(sound)
     if not any(isinstance(op, ops.SINKS) for op in sound.values()) and not problems:
         problems.append(
             Problem(

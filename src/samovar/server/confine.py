@@ -17,6 +17,9 @@ from samovar.server.workspace import inside
 __all__ = ["confine"]
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SERVER = re.compile(
+    r"jdbc:(postgresql|mysql|mariadb|sqlserver|oracle|db2|snowflake|redshift)[:@/]", re.IGNORECASE
+)
 _TABLE = re.compile(r"\w+(\.\w+)*\Z")
 _PATH_OPTIONS = ("path", "paths", "location", "url", "dbtable", "query")
 
@@ -40,6 +43,11 @@ def problem_of(item: Mapping[str, Any], files: Path) -> OutsideWorkspace | None:
         if kind in ("read", "write"):
             for path in _texts(item.get("path")):
                 _check(path, files)
+            _check_options(item.get("options"))
+        elif kind == "query":
+            for path in _texts(item.get("database")):
+                _check(path, files)
+            _check_address(item.get("url"))
             _check_options(item.get("options"))
         elif kind == "table":
             _check_table(item.get("table"))
@@ -70,6 +78,14 @@ def _check_options(options: Any) -> None:
                 f"Expected the place of the data in 'path', got the option '{key}'.",
                 hint="Leave the option out, and name files of the workspace in 'path'.",
             )
+
+
+def _check_address(url: Any) -> None:
+    if isinstance(url, str) and not _SERVER.match(url):
+        raise OutsideWorkspace(
+            f"Expected the address of a database server, got {url!r}.",
+            hint="For example jdbc:postgresql://host/db; a SQLite file of the workspace goes into 'database'.",
+        )
 
 
 def _check_table(table: Any) -> None:

@@ -32,6 +32,12 @@ class Asked(BaseModel):
     by: str = Field("", max_length=200)
 
 
+class RunAsked(Asked):
+    """A run: all of a workflow, or up to an operator."""
+
+    to: str | None = Field(None, max_length=200)
+
+
 class Jump(BaseModel):
     """Where to go: an interaction, an operator and tuples, an epoch; nothing: the end."""
 
@@ -73,12 +79,14 @@ def executions(the: The) -> list[dict[str, Any]]:
 
 
 @router.post("/workflows/{id}/run", status_code=202)
-async def run_workflow(the: The, id: str, given: Asked) -> dict[str, Any]:
-    """Queue a run of a workflow as it is now."""
+async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
+    """Queue a run of a workflow as it is now; `to`: only what leads to that operator, whose rows are kept."""
     with the.rooms.use(id) as room:
         document = room.read().document
     confine(document, the.workspace.files)
     flow = load(document, folder=the.workspace.files)
+    if given.to is not None:
+        flow = flow.up_to(given.to)
     flow.graph()
 
     def make() -> Any:

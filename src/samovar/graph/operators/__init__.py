@@ -26,13 +26,16 @@ from samovar.graph.operators.relational import (
     Union,
     WithColumns,
 )
-from samovar.graph.operators.sinks import Sink, Write
-from samovar.graph.operators.sources import FILE_FORMATS, FrameSource, Read, Table, Values
+from samovar.graph.operators.shorthands import Clean, CleanStep, Search, Sentiment, Split
+from samovar.graph.operators.sinks import CHARTS, Chart, Sink, Write
+from samovar.graph.operators.sources import FILE_FORMATS, FrameSource, Generate, Query, Read, Table, Values
 
 ALL: tuple[type[Op], ...] = (
     Read,
     Table,
     Values,
+    Generate,
+    Query,
     FrameSource,
     Select,
     Filter,
@@ -53,22 +56,31 @@ ALL: tuple[type[Op], ...] = (
     Sort,
     Limit,
     Sample,
+    Search,
+    Clean,
+    Sentiment,
+    Split,
     Python,
     Batches,
     Sink,
+    Chart,
     Write,
 )
-SOURCES = (Read, Table, Values, FrameSource)
+SOURCES = (Read, Table, Values, Generate, Query, FrameSource)
 SINKS = (Sink, Write)
 
 __all__ = [
     "ALL",
+    "CHARTS",
     "FILE_FORMATS",
     "SINKS",
     "SOURCES",
     "Aggregate",
     "Alias",
     "Batches",
+    "Chart",
+    "Clean",
+    "CleanStep",
     "Distinct",
     "Drop",
     "DropDuplicates",
@@ -77,20 +89,25 @@ __all__ = [
     "FillNa",
     "Filter",
     "FrameSource",
+    "Generate",
     "Join",
     "JoinType",
     "Limit",
     "Op",
     "Order",
     "Python",
+    "Query",
     "Read",
     "Rename",
     "Replace",
     "Sample",
+    "Search",
     "Select",
+    "Sentiment",
     "SetOperation",
     "Sink",
     "Sort",
+    "Split",
     "Table",
     "ToDF",
     "Union",

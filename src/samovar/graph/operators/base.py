@@ -47,6 +47,8 @@ class Op(
 
     name: str
     inputs: tuple[str, ...] = ()
+    enabled: bool = True
+    """Whether it takes part in runs; see `samovar.graph.parts`."""
 
     ports: ClassVar[tuple[int, int | None]] = (1, 1)
     """Fewest and most inputs (None: any number)."""
@@ -58,6 +60,10 @@ class Op(
     def kind(self) -> str:
         """The word that names this kind of operator in documents."""
         return str(self.__struct_config__.tag)
+
+    def plain(self) -> Op:
+        """The operator this one is short for, under the same name; itself for all but shorthands."""
+        return self
 
     def expressions(self) -> tuple[str, ...]:
         """Every SQL text or Column this operator holds."""

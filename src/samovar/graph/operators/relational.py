@@ -224,8 +224,13 @@ class Limit(Op, tag="limit", frozen=True, kw_only=True):
 
 
 class Sample(Op, tag="sample", frozen=True, kw_only=True):
-    """Keeps each row with the given probability, decided by its position and the seed: the same rows every time."""
+    """Keeps each row with the given probability, decided by its position and the seed: the same rows every time.
+
+    Each row has a number from 0 to 1; those from `start` to `start + fraction` are kept. So samples with one seed and
+    stretches that do not overlap have no row in common.
+    """
 
     fraction: float
     seed: int = 0
+    start: float = 0.0
     summary: ClassVar[str] = "keeps a share of the rows"

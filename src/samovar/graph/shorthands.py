@@ -1,0 +1,115 @@
+"""Frame methods for shorthands and charts: search, clean, sentiment, randomSplit, chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from samovar.errors import WorkflowError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.arguments import names_of
+
+if TYPE_CHECKING:
+    from samovar.graph.frame import Frame
+
+__all__ = ["Shorthands"]
+
+
+class Shorthands:
+    """What `sv.Frame` has beyond PySpark's methods."""
+
+    if TYPE_CHECKING:
+        _add: Any
+
+    def search(
+        self,
+        columns: str | Sequence[str],
+        terms: str | Sequence[str],
+        *,
+        how: str = "contains",
+        require: str = "any",
+        case_sensitive: bool = False,
+        invert: bool = False,
+        name: str | None = None,
+    ) -> Frame:
+        """The rows whose text holds a term: anywhere (`contains`), as whole words (`words`) or as a `regex`."""
+        _choice("how", how, ("contains", "words", "regex"))
+        _choice("require", require, ("any", "all"))
+        made: Frame = self._add(
+            ops.Search,
+            name,
+            columns=names_of(columns),
+            terms=names_of(terms),
+            how=how,
+            require=require,
+            case_sensitive=case_sensitive,
+            invert=invert,
+        )
+        return made
+
+    def clean(
+        self,
+        columns: str | Sequence[str],
+        steps: str | Sequence[str] = ("trim",),
+        *,
+        as_type: str | None = None,
+        name: str | None = None,
+    ) -> Frame:
+        """Text columns tidied up, step by step.
+
+        Steps: trim, spaces, lower, upper, title, punctuation, digits, tags, empty_to_null.
+        """
+        chosen = names_of(steps) or ()
+        for step in chosen:
+            _choice("steps", step, ops.CleanStep.__args__)  # type: ignore[attr-defined]
+        made: Frame = self._add(ops.Clean, name, columns=names_of(columns), steps=chosen, as_type=as_type)
+        return made
+
+    def sentiment(self, column: str, into: str = "sentiment", *, name: str | None = None) -> Frame:
+        """How positive or negative an English text is: `into` from -1 to 1, and `<into>_label`."""
+        made: Frame = self._add(ops.Sentiment, name, column=column, into=into)
+        return made
+
+    def randomSplit(
+        self, weights: Sequence[float], seed: int | None = None, *, name: str | None = None
+    ) -> list[Frame]:
+        """Frames that share no row and together have all, in these shares; the same rows every time."""
+        shares = tuple(float(w) for w in weights)
+        return [
+            self._add(ops.Split, f"{name}_{i}" if name else None, weights=shares, part=i, seed=int(seed or 0))
+            for i in range(len(shares))
+        ]
+
+    def chart(
+        self,
+        chart: str,
+        x: str | None = None,
+        y: str | None = None,
+        *,
+        by: str | None = None,
+        measure: str | None = None,
+        bins: int = 20,
+        top: int = 30,
+        title: str = "",
+        name: str | None = None,
+    ) -> Frame:
+        """Keep the rows in the recording, to be drawn.
+
+        Charts: bar, line, scatter, histogram, box, heatmap, pie, wordcloud, table.
+        """
+        _choice("chart", chart, ops.CHARTS)
+        if measure is not None:
+            _choice("measure", measure, ("count", "sum", "avg", "min", "max"))
+        self._add(
+            ops.Chart, name, chart=chart, x=x, y=y, by=by, measure=measure, bins=bins, top=top, title=title
+        )
+        return self  # type: ignore[return-value]
+
+
+def _choice(field: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        close = nearest(str(given), known)
+        raise WorkflowError(
+            f"Expected {field} to be one of {', '.join(known)}, got {given!r}.",
+            hint=f"Did you mean '{close}'?" if close else None,
+        )
