@@ -39,6 +39,8 @@ def test_a_document_comes_back_as_it_was_given(server: Served) -> None:
     assert set(found["layout"]) == {"numbers", "large", "S"}
     exported = server.http.get(f"/api/workflows/{id}/export").text
     assert load(exported)._ops == load(SMALL)._ops
+    program = server.http.get(f"/api/workflows/{id}/export?format=python").text
+    assert "large = numbers.filter('n >= 4', name='large')" in program
 
 
 def test_workflows_of_one_name_get_ids_apart(server: Served) -> None:

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from samovar.errors import DocumentError, WorkspaceError
 from samovar.graph.document import dump, load, to_document
+from samovar.graph.python_form import as_python
 from samovar.ids import slug
 from samovar.server.catalogue import catalogue
 from samovar.server.checking import Checked
@@ -155,10 +156,13 @@ async def delete_workflow(the: The, id: str) -> None:
 
 
 @router.get("/workflows/{id}/export")
-async def export(the: The, id: str, format: Literal["yaml", "json"] = "yaml") -> Response:
-    """The workflow as a document to run with `samovar run`; its paths are relative to the workspace's files."""
+async def export(the: The, id: str, format: Literal["yaml", "json", "python"] = "yaml") -> Response:
+    """The workflow as a document or a program, for `samovar run`; paths are relative to the workspace's files."""
     with the.rooms.use(id) as room:
         document = room.read().document
+    if format == "python":
+        flow = load(document)
+        return Response(as_python(flow.name, flow._ops), media_type="text/x-python")
     kind = "application/yaml" if format == "yaml" else "application/json"
     return Response(dump(document, format), media_type=kind)
 
