@@ -1,6 +1,7 @@
 import "@mantine/core/styles.css";
 import "@xyflow/react/dist/style.css";
 import "./style.css";
+import "./canvas.css";
 
 import { MantineProvider, createTheme } from "@mantine/core";
 import { createRoot } from "react-dom/client";

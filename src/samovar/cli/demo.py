@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,7 @@ from samovar.demo import fraud
 from samovar.demo.export import export as write_export
 from samovar.demo.findings import cut_off, sentences
 from samovar.demo.payments import FEWEST, ROWS, payments_folder
+from samovar.errors import EnvironmentProblem
 from samovar.runtime.run import Run
 
 __all__ = ["demo", "report"]
@@ -23,7 +25,7 @@ __all__ = ["demo", "report"]
 
 def demo(
     once: Annotated[
-        bool, typer.Option("--once", help="End by itself, for scripts. The demo does so anyhow for now.")
+        bool, typer.Option("--once", help="End by itself, for scripts, instead of opening the workbench.")
     ] = False,
     rows: Annotated[int, typer.Option("--rows", min=FEWEST, help="How many payments.")] = ROWS,
     record: Annotated[
@@ -59,6 +61,8 @@ def demo(
     epoch_bytes = max(f.stat().st_size for f in payments.iterdir())
     run = conduct(lambda: flow.start(spark=spark, record=record, epoch_bytes=epoch_bytes), wanted)
     report(output(), run, payments)
+    if not once and not quiet and sys.stdout.isatty():
+        _open_workbench(spark)
 
 
 def report(console: Console, run: Run, payments: Path) -> None:
@@ -89,9 +93,31 @@ def _commands(where: str) -> list[tuple[str, str]]:
         (f"samovar debug latest{where}", "go back: `when FD 'Bob' in blacklist`, then `lines FE`"),
         (f'samovar debug latest -c "jump FE 42"{where}', "any moment, without a prompt"),
         (f"samovar runs{where}", "all recorded runs"),
+        ("samovar serve --example fraud", "the same in the browser: build, run, travel, together"),
+        ("samovar diff --help", "compare two runs, tables or programs, up to the order that matters"),
         ("samovar demo --export fraud", "the workflow to edit: fraud/fraud.yaml, fraud/fraud.py"),
         ("samovar run fraud/fraud.yaml", "and to run again"),
     ]
+
+
+def _open_workbench(spark: Any) -> None:
+    """Serve the workbench on the workflow until Ctrl-C, on the Spark that is up already."""
+    from samovar.server.serve import check_packages, serve
+
+    console = output()
+    try:
+        check_packages()
+    except EnvironmentProblem as problem:
+        console.print(f"\n{problem}", soft_wrap=True)
+        return
+
+    def ready(link: str) -> None:
+        console.print(Text.assemble("\nIn the browser: ", (link, "bold cyan")), soft_wrap=True)
+        console.print(
+            "Ctrl-C ends it; `samovar serve --workspace demo-workspace` opens it again.", soft_wrap=True
+        )
+
+    serve(Path("demo-workspace"), example="fraud", session=spark, ready=ready)
 
 
 def _export(folder: Path, rows: int) -> None:

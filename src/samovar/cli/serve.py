@@ -32,6 +32,18 @@ def serve(
         ),
     ] = None,
     master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    idle: Annotated[
+        float,
+        typer.Option(
+            "--idle", min=0, help="Minutes without work after which Spark's memory is given back; 0: never."
+        ),
+    ] = 15,
+    example: Annotated[
+        str | None,
+        typer.Option(
+            "--example", help="Open on an example: fraud, tweets, reviews, taxi, tpch-q1, tpch-q10."
+        ),
+    ] = None,
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A Spark setting: KEY=VALUE.", metavar="KEY=VALUE")
     ] = None,
@@ -54,5 +66,7 @@ def serve(
         token=token or os.environ.get("SAMOVAR_TOKEN") or None,
         master=master,
         conf=spark_settings(conf or []),
+        idle=idle,
+        example=example,
         ready=ready,
     )

@@ -17,6 +17,7 @@ import os
 import re
 import shlex
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -97,6 +98,32 @@ def warm_up(spark: SparkSession) -> None:
     finally:
         with contextlib.suppress(Exception):
             spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
+
+
+def end_java() -> None:
+    """End the Java process of this Python process, so that its memory is free. No session may be in use.
+
+    `SparkSession.stop` ends Spark and leaves Java running with the memory it had taken. PySpark starts a new Java
+    process when the next session is asked for, provided it has forgotten the old one.
+    """
+    from pyspark import SparkContext
+
+    with _starting:
+        gateway = SparkContext._gateway
+        if gateway is None or SparkContext._active_spark_context is not None:
+            return
+        SparkContext._gateway = SparkContext._jvm = None
+        process = getattr(gateway, "proc", None)
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()  # Java ends with the pipe it reads from
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
 
 
 def quiet_query_errors() -> None:

@@ -43,6 +43,7 @@ __all__ = [
     "is_bad",
     "list_source",
     "read_units",
+    "source_frame",
     "source_schema",
 ]
 
@@ -129,7 +130,7 @@ def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
         for path in op.path:
             _files_at(spark, op, path)  # a clear error when nothing is there
         return _file_schema(spark, op)
-    return _frame_of(spark, op, live).schema
+    return source_frame(spark, op, live).schema
 
 
 def read_units(
@@ -392,7 +393,7 @@ def _spark_path(path: str) -> str:
 
 
 def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) -> Source:
-    df = _frame_of(spark, op, live)
+    df = source_frame(spark, op, live)
     folder = keep_in / op.name
     try:
         df.write.mode("overwrite").parquet(str(folder))
@@ -408,7 +409,8 @@ def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) ->
     )
 
 
-def _frame_of(spark: SparkSession, op: Op, live: Any) -> DataFrame:
+def source_frame(spark: SparkSession, op: Op, live: Any = None) -> DataFrame:
+    """All rows of a source as a plain DataFrame, without positions."""
     try:
         match op:
             case ops.Values():

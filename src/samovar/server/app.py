@@ -16,7 +16,14 @@ from starlette.staticfiles import StaticFiles
 
 from samovar.errors import SamovarError
 from samovar.ids import VERSION
-from samovar.server import routes_charts, routes_files, routes_live, routes_runs, routes_workflows
+from samovar.server import (
+    routes_charts,
+    routes_editing,
+    routes_files,
+    routes_live,
+    routes_runs,
+    routes_workflows,
+)
 from samovar.server.auth import Guard
 from samovar.server.parts import Parts
 from samovar.server.problems import problem_data, status_of
@@ -59,7 +66,7 @@ def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = 
         default_response_class=Answer,
     )
     app.state.parts = parts
-    for module in (routes_workflows, routes_files, routes_runs, routes_charts, routes_live):
+    for module in (routes_workflows, routes_files, routes_runs, routes_charts, routes_editing, routes_live):
         app.include_router(module.router)
     _answer_errors(app)
     _serve_pages(app, static)

@@ -1,8 +1,13 @@
-"""The one Spark session of the server: started when it is first needed, or warmed up in the background."""
+"""The one Spark session of the server: started when it is first needed, or warmed up in the background.
+
+A session nobody asked for in a while can be given back (`rest`): Spark and its Java process end, and with them the
+memory they hold. The next one who asks starts it anew, which takes seconds.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +31,12 @@ class Engine:
         self._session = session
         self._own = session is None
         self._guard = threading.Lock()
+        self._used = time.monotonic()
+
+    @property
+    def idle(self) -> float:
+        """Seconds since somebody asked for the session; 0 while there is none, or it is somebody else's."""
+        return time.monotonic() - self._used if self._own and self._session is not None else 0.0
 
     @property
     def ready(self) -> bool:
@@ -35,6 +46,7 @@ class Engine:
     def session(self) -> SparkSession:
         """The session; starting it takes seconds."""
         with self._guard:
+            self._used = time.monotonic()
             if self._session is None:
                 from samovar.runtime.session import spark_session
 
@@ -60,3 +72,13 @@ class Engine:
         if self._own and self._session is not None:
             self._session.stop()
             self._session = None
+
+    def rest(self) -> None:
+        """End Spark and its Java process until the session is asked for again. Nothing may be using it."""
+        from samovar.runtime.session import end_java
+
+        with self._guard:
+            if self._own and self._session is not None:
+                self._session.stop()
+                self._session = None
+                end_java()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -29,6 +30,7 @@ class Parts:
     checker: Checker = field(init=False)
     executions: Executions = field(init=False)
     journeys: Journeys = field(init=False)
+    _closed: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.rooms = Rooms(self.workspace)
@@ -36,8 +38,20 @@ class Parts:
         self.executions = Executions(lambda data: self.live.publish("execution", data))
         self.journeys = Journeys(self.engine)
 
+    def rest_when_idle(self, minutes: float) -> None:
+        """Give Spark's memory back whenever nobody has needed it for so long; looked at several times in that time."""
+
+        def work() -> None:
+            while not self._closed.wait(min(30.0, minutes * 15)):
+                if self.engine.idle > minutes * 60 and all(e.done.is_set() for e in self.executions.list()):
+                    self.journeys.close()
+                    self.engine.rest()
+
+        threading.Thread(target=work, name="samovar-idle", daemon=True).start()
+
     def close(self) -> None:
         """Stop runs, close recordings and rooms, and give the workspace's lock back."""
+        self._closed.set()
         self.executions.close()
         self.live.attach(None)
         self.journeys.close()

@@ -29,7 +29,7 @@ from samovar.server.protocol import (
     state_vector_message,
     update_message,
 )
-from samovar.server.shared import Reading, read, shared_form, write
+from samovar.server.shared import Reading, read, shared_form, write, write_comment
 from samovar.server.workspace import Workspace
 
 __all__ = ["JOURNAL", "MESSAGE_BYTES", "Member", "Refused", "Room", "Rooms"]
@@ -205,6 +205,10 @@ class Room:
     ) -> None:
         """Make the shared document say what a workflow document says; all members see it as an edit."""
         write(self.doc, document, layout)
+
+    def comment(self, text: str) -> None:
+        """Put a comment on the canvas, above the operators."""
+        write_comment(self.doc, text)
 
     def _compact(self, least: int = LEAST) -> None:
         if self._journal.wants_compaction(least):

@@ -18,9 +18,10 @@ from samovar.ids import slug
 from samovar.server.catalogue import catalogue
 from samovar.server.checking import Checked
 from samovar.server.confine import confine
-from samovar.server.examples import EXAMPLES, write_example
+from samovar.server.examples import EXAMPLES, STORIES, write_example
 from samovar.server.parts import Parts, parts
 from samovar.server.rooms import JOURNAL
+from samovar.server.routes_runs import RunAsked, run_workflow
 from samovar.server.shared import Reading
 from samovar.server.versions import list_versions, read_version, save_version
 
@@ -90,7 +91,19 @@ def examples() -> dict[str, str]:
 async def new_example(the: The, name: str) -> dict[str, Any]:
     """Make a workflow from an example, with the files it reads."""
     document = await run_in_threadpool(write_example, name, the.workspace.files)
-    return await new_workflow(the, NewWorkflow(name=name, document=document))
+    made = await new_workflow(the, NewWorkflow(name=name, document=document))
+    with the.rooms.use(made["workflow"]) as room:
+        room.comment(STORIES.get(name, EXAMPLES[name]))
+    return made
+
+
+async def open_example(the: Parts, name: str) -> str:
+    """The id of an example's workflow, which is made and run if the workspace has none of that name."""
+    if name in the.workspace.list_workflows():
+        return name
+    id: str = (await new_example(the, name))["workflow"]
+    await run_workflow(the, id, RunAsked(by="samovar"))
+    return id
 
 
 def _plain_document(the: Parts, given: Document | str) -> Document:

@@ -7,8 +7,12 @@ import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samovar.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["NEEDED", "check_packages", "serve"]
 
@@ -35,9 +39,17 @@ def serve(
     token: str | None = None,
     master: str | None = None,
     conf: dict[str, str] | None = None,
+    idle: float = 15,
+    example: str | None = None,
+    session: SparkSession | None = None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve a workspace until the process is told to end. `ready` is given the link once connections are taken."""
+    """Serve a workspace until the process is told to end. `ready` is given the link once connections are taken.
+
+    `idle`: after so many minutes without work Spark is ended until it is needed again; 0: never. `example`: the link
+    leads to this example, which is brought into the workspace and run if it is not there. `session`: a Spark session
+    to use, which is left running.
+    """
     check_packages()
     import uvicorn
 
@@ -45,21 +57,29 @@ def serve(
     from samovar.server.engine import Engine
     from samovar.server.parts import Parts
     from samovar.server.rooms import MESSAGE_BYTES
+    from samovar.server.routes_workflows import open_example
     from samovar.server.workspace import Workspace
 
     chosen = token or secrets.token_urlsafe(24)
     listening = _listen(host, port)
     loopback = listening.getsockname()[0] in ("127.0.0.1", "::1")
-    engine = Engine(master, conf)
-    app = make_app(Parts(Workspace(workspace), engine), token=chosen, loopback=loopback)
+    engine = Engine(master, conf, session)
+    the = Parts(Workspace(workspace), engine)
+    app = make_app(the, token=chosen, loopback=loopback)
     engine.warm_up()
+    if idle > 0:
+        the.rest_when_idle(idle)
+    place = ""
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            nonlocal place
             await super().startup(sockets)
+            if example is not None:
+                place = f"#/w/{await open_example(the, example)}"
             name = host if host not in ("0.0.0.0", "::") else socket.gethostname()
             shown = f"[{name}]" if ":" in name else name
-            ready(f"http://{shown}:{listening.getsockname()[1]}/?token={chosen}")
+            ready(f"http://{shown}:{listening.getsockname()[1]}/?token={chosen}{place}")
 
     config = uvicorn.Config(
         app,

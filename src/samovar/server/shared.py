@@ -5,6 +5,7 @@ The shared form is made so that edits made at the same time merge into something
     workflow    map: name
     operators   map: id -> map: name, op, x, y, fields -> map: field -> JSON text, or a shared text (`code`)
     edges       map: "<id of the operator>/<port>" -> id of the operator that feeds it
+    comments    map: id -> map: text (shared), x, y, width, height; for people, no part of the document
 
 `read` gives the workflow document. Whatever is in the shared form, also nonsense that a broken client sent, what it
 gives has unique, well-formed names, inputs that exist, and no circle; what had to be left out or renamed for that is
@@ -25,7 +26,7 @@ from pycrdt import Doc, Map, Text
 
 from samovar.graph.schema import KINDS, VERSION
 
-__all__ = ["Problem", "Reading", "arranged", "read", "shared_form", "write"]
+__all__ = ["Problem", "Reading", "arranged", "read", "shared_form", "write", "write_comment"]
 
 TEXTS = ("code",)
 """Fields that are shared texts: people type in them at the same time."""
@@ -253,6 +254,19 @@ def write(
         for key, source in links.items():
             if edges.get(key) != source:
                 edges[key] = source
+
+
+def write_comment(doc: Doc[Any], text: str) -> None:
+    """Put a comment above the operators."""
+    comments: Map[Any] = doc.get("comments", type=Map)
+    _, operators, _ = shared_form(doc)
+    places = [_place(entry) for entry in operators.values() if isinstance(entry, Map)]
+    x, y = min((p[0] for p in places), default=60.0), min((p[1] for p in places), default=200.0)
+    width, height = 460.0, 40.0 + 18.0 * sum(1 + len(line) // 62 for line in text.splitlines())
+    with doc.transaction(origin="server"):
+        comments[new_id()] = Map(
+            {"text": Text(text), "x": x, "y": y - height - 30, "width": width, "height": height}
+        )
 
 
 def new_id(number: int = 0) -> str:

@@ -42,7 +42,7 @@ type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 export class Api {
   constructor(private readonly fetching: Fetch = (path, init) => fetch(path, init)) {}
 
-  private async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const init: RequestInit = { method };
     if (body instanceof Blob) init.body = body;
     else if (body !== undefined) {

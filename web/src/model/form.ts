@@ -10,6 +10,8 @@ export interface Field {
   kind: FieldKind;
   required: boolean;
   choices: string[];
+  /** For a list: the values it may have. */
+  offers: string[];
   integer: boolean;
   minimum?: number;
   maximum?: number;
@@ -29,6 +31,7 @@ export function fieldsOf(kind: OperatorKind): Field[] {
       kind: kindOf(name, schema),
       required,
       choices: choicesOf(schema),
+      offers: (schema.items?.enum ?? []).filter((c): c is string => typeof c === "string"),
       integer: numeric?.type === "integer",
       minimum: numeric?.minimum,
       maximum: numeric?.maximum,
@@ -42,6 +45,7 @@ function kindOf(name: string, schema: FieldSchema): FieldKind {
   if (choicesOf(schema).length > 0) return "choice";
   const options = [schema, ...(schema.anyOf ?? [])];
   const has = (type: string): boolean => options.some((o) => [o.type].flat().includes(type));
+  if (schema.items?.enum) return "texts";
   if (options.some((o) => o.type === "array" && [o.items?.type].flat().includes("string"))) return "texts";
   if (has("array")) return "json";
   if (has("object")) return textual(schema) ? "mapping" : "json";

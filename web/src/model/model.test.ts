@@ -5,14 +5,14 @@ import { countersOf, describe as words, latest, told } from "./executions";
 import { fieldsOf, parse, shown } from "./form";
 import { arrange } from "./layout";
 import { PAGE, Pages } from "./pages";
-import { search } from "./palette";
+import { entries, search } from "./palette";
 import { person } from "./person";
 import type { Execution, FieldSchema, OperatorKind } from "./types";
 import { brief, count, isAbsent } from "./values";
 
 function kind(op: string, properties: Record<string, FieldSchema> = {}, summary = ""): OperatorKind {
   const ports = { least: 1, most: 1 };
-  return { op, group: "Rows", summary, description: "", ports, output: true, start: {}, schema: { properties, required: [] } };
+  return { op, group: "Rows", summary, description: "", ports, output: true, start: {}, presets: [], schema: { properties, required: [] } };
 }
 
 const texts: FieldSchema = { anyOf: [{ type: "array", items: { type: "string" } }, { type: "string" }] };
@@ -64,10 +64,10 @@ describe("forms", () => {
 describe("the palette", () => {
   const kinds = [kind("select", {}, "Columns computed from each row"), kind("filter", {}, "Keeps rows"), kind("drop_duplicates", {}, "filters out")];
   it("finds by name first, then by description", () => {
-    expect(search(kinds, "filter").map((k) => k.op)).toEqual(["filter", "drop_duplicates"]);
-    expect(search(kinds, "drop dup").map((k) => k.op)).toEqual(["drop_duplicates"]);
-    expect(search(kinds, "").length).toBe(3);
-    expect(search(kinds, "nothing")).toEqual([]);
+    expect(search(entries(kinds), "filter").map((k) => k.op)).toEqual(["filter", "drop_duplicates"]);
+    expect(search(entries(kinds), "drop dup").map((k) => k.op)).toEqual(["drop_duplicates"]);
+    expect(search(entries(kinds), "").length).toBe(3);
+    expect(search(entries(kinds), "nothing")).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { SharedWorkflow, reaches } from "./shared";
 import type { OperatorKind } from "./types";
 
 function kind(op: string, start: OperatorKind["start"] = {}, least = 1, most: number | null = 1): OperatorKind {
-  return { op, group: "g", summary: "", description: "", ports: { least, most }, output: true, start, schema: { properties: {}, required: [] } };
+  return { op, group: "g", summary: "", description: "", ports: { least, most }, output: true, start, presets: [], schema: { properties: {}, required: [] } };
 }
 
 const filter = kind("filter", { condition: "true" });

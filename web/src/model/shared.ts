@@ -116,7 +116,7 @@ export class SharedWorkflow {
 
   add(kind: OperatorKind, x: number, y: number): string {
     const id = this.newId();
-    const name = this.freeName(kind.op === "sink" ? "S" : kind.op);
+    const name = this.freeName(kind.op === "sink" ? "S" : (kind.title ?? kind.op).replaceAll(" ", "_"));
     this.edit(() => this.put({ id, name, op: kind.op, x, y, fields: kind.start }));
     return id;
   }

@@ -22,6 +22,9 @@ export interface OperatorKind {
   ports: { least: number; most: number | null };
   output: boolean;
   start: Record<string, Json>;
+  /** What it can do, where that is several things: each with a title and what it starts with. */
+  presets: { title: string; summary: string; start: Record<string, Json> }[];
+  title?: string;
   schema: { properties: Record<string, FieldSchema>; required: string[] };
 }
 

@@ -6,6 +6,7 @@ import { Files } from "./Files";
 import { Results } from "./Results";
 import { useBench } from "./bench";
 
+const Charts = lazy(() => import("./Charts"));
 const Time = lazy(() => import("./Time"));
 
 /** Below the canvas: the result of the last run, its past, errors, files. */
@@ -34,12 +35,20 @@ export function Below() {
       <Tabs value={tab} onChange={setTab} keepMounted={false}>
         <Tabs.List>
           <Tabs.Tab value="result">Result</Tabs.Tab>
+          <Tabs.Tab value="charts">Charts</Tabs.Tab>
           <Tabs.Tab value="time">Time</Tabs.Tab>
           <Tabs.Tab value="problems">Problems{problems ? ` (${problems})` : ""}</Tabs.Tab>
           <Tabs.Tab value="files">Files</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="result">
           {recording ? <Results recording={recording} /> : <Text size="sm" c="dimmed">Run the workflow: the rows of its sinks come here.</Text>}
+        </Tabs.Panel>
+        <Tabs.Panel value="charts">
+          {recording ? (
+            <Suspense fallback={<Text size="sm">…</Text>}><Charts recording={recording} /></Suspense>
+          ) : (
+            <Text size="sm" c="dimmed">Add a chart from the palette and run the workflow: it is drawn here, and grows while the run goes on.</Text>
+          )}
         </Tabs.Panel>
         <Tabs.Panel value="time">
           {recording ? (

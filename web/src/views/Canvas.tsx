@@ -2,13 +2,17 @@ import {
   Background, Controls, type Connection as FlowConnection, type Edge as FlowEdge, type EdgeChange, MiniMap, type NodeChange,
   ReactFlow, ViewportPortal, applyNodeChanges, useReactFlow,
 } from "@xyflow/react";
+import { useComputedColorScheme } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { countersOf } from "../model/executions";
+import { entries } from "../model/palette";
 import type { Copied, Edge, Operator } from "../model/shared";
 import type { OperatorKind, Person } from "../model/types";
 import { type OperatorData, OperatorNode, type OperatorNodeType } from "./OperatorNode";
+import { CommentLayer } from "./CommentLayer";
 import { DRAGGED } from "./Palette";
+import { withProblems } from "./edgeProblems";
 import { type Bench, useBench, useSnapshot } from "./bench";
 
 const TYPES = { operator: OperatorNode };
@@ -28,6 +32,7 @@ export function Canvas() {
   const shown = useRef(nodes); // several changes may come before the next drawing
   shown.current = nodes;
   const flow = useReactFlow();
+  const scheme = useComputedColorScheme("light");
   const copied = useRef<Copied | null>(null);
   const dragging = useRef(new Set<string>());
   const data = useNodeData(bench, present);
@@ -124,7 +129,7 @@ export function Canvas() {
   return (
     <ReactFlow
       nodes={nodes}
-      edges={edges.map((e) => (chosenEdges.has(e.id) ? { ...e, selected: true } : e))}
+      edges={withProblems(edges, snapshot.operators, bench.checked.problems).map((e) => (chosenEdges.has(e.id) ? { ...e, selected: true } : e))}
       nodeTypes={TYPES}
       onNodesChange={changeNodes}
       onEdgesChange={changeEdges}
@@ -143,19 +148,21 @@ export function Canvas() {
         e.dataTransfer.dropEffect = "move";
       }}
       onDrop={(e) => {
-        const kind = kinds.get(e.dataTransfer.getData(DRAGGED));
+        const key = e.dataTransfer.getData(DRAGGED);
+        const kind = entries(kinds.values()).find((k) => k.key === key);
         if (!kind) return;
         const at = flow.screenToFlowPosition({ x: e.clientX, y: e.clientY });
         select(shared.add(kind, Math.round(at.x), Math.round(at.y)));
       }}
       deleteKeyCode={["Delete", "Backspace"]}
       onlyRenderVisibleElements={nodes.length > 100}
-      colorMode="system"
+      colorMode={scheme}
       fitView
       fitViewOptions={{ maxZoom: 1 }}
       proOptions={{ hideAttribution: true }}
     >
       <Background />
+      <CommentLayer />
       <Controls />
       {nodes.length > 12 && <MiniMap pannable zoomable />}
       <ViewportPortal>

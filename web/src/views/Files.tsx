@@ -23,6 +23,7 @@ export function Files() {
       </Group>
       <Table verticalSpacing={2} fz="xs">
         <Table.Tbody>
+          {files.length === 0 && <Table.Tr><Table.Td>No files yet: upload some, or put them into the folder “files” of the workspace.</Table.Td></Table.Tr>}
           {files.map((f) => (
             <Table.Tr key={f.path}><Table.Td>{f.path}</Table.Td><Table.Td ta="right">{count(f.bytes)} bytes</Table.Td></Table.Tr>
           ))}

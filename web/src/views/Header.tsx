@@ -6,6 +6,7 @@ import { arrange } from "../model/layout";
 import { keep } from "../model/person";
 import type { Execution, Person, Version } from "../model/types";
 import { ago } from "../model/values";
+import { Export } from "./Export";
 import { Help } from "./Help";
 import { useBench, useSnapshot, useStatus } from "./bench";
 
@@ -57,7 +58,7 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
         <Button size="compact-xs" variant="default" onClick={() => shared.undo.redo()}>Redo</Button>
         <Button size="compact-xs" variant="default" onClick={() => shared.move(arrange(operators, edges))}>Arrange</Button>
         <Versions />
-        <Anchor size="xs" href={`/api/workflows/${id}/export`} download={`${id}.yaml`}>Export</Anchor>
+        <Export />
         <People />
         <TextInput
           size="xs" w={90} aria-label="Your name" value={person.name}

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useState } from "react";
 import { ApiError, type Api } from "../model/api";
 import type { WorkflowSummary } from "../model/types";
 import { ago } from "../model/values";
+import { Gallery } from "./Gallery";
 
 /** The workspace: its workflows, and ways to make one. */
 export function Home({ api }: { api: Api }) {
@@ -57,13 +58,7 @@ export function Home({ api }: { api: Api }) {
             </FileButton>
           </Group>
         </form>
-        {workflows?.length === 0 && <Text>No workflows yet: make one, import a document, or open an example.</Text>}
-        {Object.entries(examples).map(([title, story]) => (
-          <Group key={title} wrap="nowrap">
-            <Button variant="light" size="xs" onClick={() => example(title)}>Open the example “{title}”</Button>
-            <Text size="sm" c="dimmed">{story}</Text>
-          </Group>
-        ))}
+        {workflows?.length === 0 && <Text>No workflows yet: make one, import a document, or open an example below.</Text>}
         {workflows !== null && workflows.length > 0 && (
           <Table>
             <Table.Thead>
@@ -88,6 +83,7 @@ export function Home({ api }: { api: Api }) {
             </Table.Tbody>
           </Table>
         )}
+        <Gallery examples={examples} open={example} />
       </Stack>
     </Container>
   );

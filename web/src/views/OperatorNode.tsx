@@ -20,7 +20,7 @@ export type OperatorNodeType = Node<OperatorData, "operator">;
 
 export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeProps<OperatorNodeType>) {
   const { operator, kind, ports, problem, taken, given, stepped, people } = data;
-  const classes = ["operator", selected && "selected", problem && "wrong", stepped && "stepped"].filter(Boolean).join(" ");
+  const classes = ["operator", selected && "selected", problem && "wrong", stepped && "stepped", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
   return (
     <div className={classes} data-operator={operator.name}>
       {people.length > 0 && (
@@ -35,7 +35,7 @@ export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeP
         />
       ))}
       <div className="title">{operator.name}</div>
-      <div className="what">{operator.op.replaceAll("_", " ")} {summaryOf(operator)}</div>
+      <div className="what">{operator.fields.enabled === false ? "disabled: " : ""}{operator.op.replaceAll("_", " ")} {summaryOf(operator)}</div>
       {(taken !== null || given !== null) && (
         <div className="counts" aria-label={`Counters of ${operator.name}`}>
           <span>{kind?.ports.most === 0 ? "" : `in ${count(taken ?? 0)}`}</span>

@@ -1,20 +1,19 @@
 import { Text, TextInput } from "@mantine/core";
-import { useReactFlow } from "@xyflow/react";
 import { useEffect, useRef, useState } from "react";
 
-import { grouped, search } from "../model/palette";
-import type { OperatorKind } from "../model/types";
+import { entries, grouped, search } from "../model/palette";
+import { useAdd } from "./adding";
 import { useBench } from "./bench";
 
 export const DRAGGED = "application/x-samovar-operator";
 
 /** The operators: click or Enter adds one after the selected operator; drag puts it where it is dropped. */
 export function Palette() {
-  const { kinds, shared, selected, select, tell } = useBench();
+  const { kinds } = useBench();
   const [query, setQuery] = useState("");
-  const flow = useReactFlow();
+  const add = useAdd();
   const input = useRef<HTMLInputElement>(null);
-  const found = search([...kinds.values()], query);
+  const found = search(entries(kinds.values()), query);
 
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
@@ -27,25 +26,6 @@ export function Palette() {
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, []);
-
-  const add = (kind: OperatorKind): void => {
-    const before = shared.current().operators.find((o) => o.id === selected);
-    const canvas = document.querySelector(".canvas")!.getBoundingClientRect();
-    const count = shared.current().operators.length;
-    const free = flow.screenToFlowPosition({ x: canvas.left + 60, y: canvas.top + 60 + (count % 6) * 70 });
-    const id = shared.add(kind, before ? before.x + 240 : free.x, before ? before.y : free.y);
-    const port = shared.freePort(id, kind.ports.most);
-    if (before && port !== null && kinds.get(before.op)?.output) {
-      const problem = shared.connect(before.id, id, port);
-      if (problem) tell(problem);
-    }
-    select(id);
-    const at = shared.current().operators.find((o) => o.id === id)!;
-    const corner = flow.flowToScreenPosition({ x: at.x + 180, y: at.y + 90 });
-    if (corner.x > canvas.right || corner.y > canvas.bottom || corner.x < canvas.left + 180) {
-      setTimeout(() => void flow.fitView({ maxZoom: 1, duration: 200 }), 50); // when it has been drawn
-    }
-  };
 
   return (
     <nav className="palette" aria-label="Palette">
@@ -65,11 +45,11 @@ export function Palette() {
           <Text size="xs" fw={700} c="dimmed" mt={6}>{group}</Text>
           {members.map((kind) => (
             <button
-              key={kind.op} type="button" className="kind" title={kind.description} draggable
-              data-kind={kind.op} onClick={() => add(kind)}
-              onDragStart={(e) => e.dataTransfer.setData(DRAGGED, kind.op)}
+              key={kind.key} type="button" className="kind" title={kind.description} draggable
+              data-kind={kind.key} onClick={() => add(kind)}
+              onDragStart={(e) => e.dataTransfer.setData(DRAGGED, kind.key)}
             >
-              {kind.op.replaceAll("_", " ")}
+              {kind.title}
               <small>{kind.summary}</small>
             </button>
           ))}

@@ -1,12 +1,18 @@
 import { Alert, Badge, Button, Group, Select, Stack, Switch, Text, TextInput, Textarea } from "@mantine/core";
 import { Suspense, lazy, useEffect, useState } from "react";
 
+import { runTo } from "../model/build";
 import { type Field, fieldsOf, parse, shown } from "../model/form";
+import { isActive } from "../model/executions";
 import type { Operator } from "../model/shared";
-import type { Json } from "../model/types";
+import { sqlForm } from "../model/sql";
+import type { Column, Json } from "../model/types";
 import { useBench, useSnapshot } from "./bench";
 
 const CodeEditor = lazy(() => import("./CodeEditor"));
+const SqlEditor = lazy(() => import("./SqlEditor"));
+const Trial = lazy(() => import("./Trial"));
+const COLUMN_FIELDS = ["x", "y", "by", "column", "pivot"];
 
 /** The fields of the selected operator, from its JSON Schema. */
 export function Properties() {
@@ -42,8 +48,9 @@ function Form({ operator }: { operator: Operator }) {
     .flatMap((e) => checked.schemas[operators.find((o) => o.id === e.source)?.name ?? ""] ?? []);
   return (
     <Stack gap="sm">
-      <Group justify="space-between" wrap="nowrap">
+      <Group justify="space-between" wrap="nowrap" gap={4}>
         <Badge tt="none" variant="default">{operator.op}</Badge>
+        <Part operator={operator} />
         <Button
           size="compact-xs" variant="subtle" color="red"
           onClick={() => {
@@ -57,7 +64,7 @@ function Form({ operator }: { operator: Operator }) {
       <Name operator={operator} />
       <Text size="xs" c="dimmed">{kind.description}</Text>
       {problems.map((p, i) => <Alert key={i} color="red" title={p.message} p="xs">{p.hint}</Alert>)}
-      {fieldsOf(kind).map((field) => <Input key={field.name} operator={operator} field={field} columns={inputs.map((c) => c.name)} />)}
+      {fieldsOf(kind).map((field) => <Input key={field.name} operator={operator} field={field} inputs={inputs} />)}
       {columns.length > 0 && (
         <div>
           <Text size="xs" fw={600}>Columns it gives</Text>
@@ -65,6 +72,24 @@ function Form({ operator }: { operator: Operator }) {
         </div>
       )}
     </Stack>
+  );
+}
+
+/** Running to an operator, and leaving it out of runs. */
+function Part({ operator }: { operator: Operator }) {
+  const { api, id, shared, connection, person, execution, setMoment, tell } = useBench();
+  const on = operator.fields.enabled !== false;
+  const run = (): void => {
+    setMoment(null);
+    connection.flush().then(() => runTo(api, id, operator.name, person.name)).catch(tell);
+  };
+  return (
+    <Group gap={2} wrap="nowrap">
+      <Button size="compact-xs" variant="subtle" disabled={isActive(execution)} onClick={run}>Run to here</Button>
+      <Button size="compact-xs" variant="subtle" aria-pressed={!on} onClick={() => shared.setField(operator.id, "enabled", on ? false : undefined)}>
+        {on ? "Disable" : "Enable"}
+      </Button>
+    </Group>
   );
 }
 
@@ -88,7 +113,8 @@ function Name({ operator }: { operator: Operator }) {
   );
 }
 
-function Input({ operator, field, columns }: { operator: Operator; field: Field; columns: string[] }) {
+function Input({ operator, field, inputs }: { operator: Operator; field: Field; inputs: Column[] }) {
+  const columns = inputs.map((c) => c.name);
   const { shared, api, tell } = useBench();
   const value = operator.fields[field.name];
   const [text, setText] = useState(shown(field, value));
@@ -100,7 +126,7 @@ function Input({ operator, field, columns }: { operator: Operator; field: Field;
     setText((now) => (JSON.stringify(parse(field, now).value) === JSON.stringify(value) ? now : shown(field, value)));
     setProblem(null);
   }, [JSON.stringify(value)]);
-  const path = operator.op === "read" && field.name === "path";
+  const path = (operator.op === "read" && field.name === "path") || (operator.op === "query" && field.name === "database");
   useEffect(() => {
     if (path) api.files().then((found) => setFiles(found.map((f) => f.path)), tell);
   }, [path, api, tell]);
@@ -118,7 +144,7 @@ function Input({ operator, field, columns }: { operator: Operator; field: Field;
     return (
       <div className="code">
         <Text size="xs" fw={500}>{label}</Text>
-        <Suspense fallback={<Text size="xs">…</Text>}>{shared_text && <CodeEditor text={shared_text} />}</Suspense>
+        <Suspense fallback={<Text size="xs">…</Text>}>{shared_text && <CodeEditor text={shared_text} />}<Trial operator={operator} /></Suspense>
       </div>
     );
   }
@@ -133,15 +159,26 @@ function Input({ operator, field, columns }: { operator: Operator; field: Field;
       />
     );
   }
-  const known = path ? files : columns;
+  const sql = sqlForm(operator.op, field);
+  if (sql !== null) {
+    return (
+      <Suspense fallback={<Text size="xs">…</Text>}>
+        <SqlEditor field={field} form={sql} label={label} value={text} columns={inputs} problem={problem} hint={hintOf(field)} onChange={typed} />
+      </Suspense>
+    );
+  }
+  const list = `names-${operator.id}-${field.name}`;
+  const named = field.kind === "text" && COLUMN_FIELDS.includes(field.name);
+  const known = field.offers.length > 0 ? field.offers : path ? files : columns;
   const several = field.kind === "texts" || field.kind === "mapping" || field.kind === "json" || field.kind === "expression";
   return (
     <div>
       {several ? (
         <Textarea {...common} autosize minRows={1} maxRows={8} value={text} spellCheck={false} placeholder={hintOf(field)} onChange={(e) => typed(e.currentTarget.value)} />
       ) : (
-        <TextInput {...common} value={text} placeholder={field.placeholder} spellCheck={false} onChange={(e) => typed(e.currentTarget.value)} />
+        <TextInput {...common} value={text} placeholder={field.placeholder} spellCheck={false} list={named ? list : undefined} onChange={(e) => typed(e.currentTarget.value)} />
       )}
+      {named && <datalist id={list}>{columns.map((c) => <option key={c} value={c} />)}</datalist>}
       {known.length > 0 && (several || path) && field.kind !== "json" && (
         <Group gap={4} mt={4} aria-label={`Names for ${field.label}`}>
           {known.slice(0, 12).map((name) => (

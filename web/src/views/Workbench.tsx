@@ -11,9 +11,11 @@ import { SharedWorkflow } from "../model/shared";
 import type { Checked, Execution, Moment, OperatorKind } from "../model/types";
 import { Below } from "./Below";
 import { Canvas } from "./Canvas";
+import { CommandPalette } from "./CommandPalette";
 import { Header } from "./Header";
 import { Palette } from "./Palette";
 import { Properties } from "./Properties";
+import { Tour } from "./Tour";
 import { type Bench, BenchContext, socketUrl, useStatus } from "./bench";
 
 const NOTHING: Checked = { problems: [], schemas: {}, deep: false };
@@ -75,9 +77,11 @@ function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; ki
           <main className="canvas" aria-label="Canvas">
             {problem !== null && <Problem problem={problem} close={() => setProblem(null)} />}
             <Canvas />
+            <Tour />
           </main>
           <Properties />
           <Below />
+          <CommandPalette />
         </div>
       </ReactFlowProvider>
     </BenchContext.Provider>

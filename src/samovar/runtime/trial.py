@@ -1,0 +1,107 @@
+"""Trying an operator on a few rows: a small run of its own, over the first rows of each source.
+
+The rows are the first that come of the first `sample` rows of each source, so that a trial is quick however large the
+sources are. A join or a filter may leave fewer than asked for, or none. Nothing is kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from samovar.errors import SamovarError, WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.graph.workflow import Workflow
+from samovar.runtime.plans import made_live
+from samovar.runtime.sources import source_frame
+
+__all__ = ["Trial", "try_operator"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What an operator was given on each port, what it gave, and the error that ended it."""
+
+    given: list[pa.Table] = field(default_factory=list)
+    result: pa.Table | None = None
+    error: SamovarError | None = None
+
+
+def try_operator(
+    flow: Workflow, name: str, *, spark: SparkSession, rows: int = 10, sample: int = 1000, seconds: float = 60
+) -> Trial:
+    """Run an operator on at most `rows` rows a port. Raises what is wrong with what leads to it."""
+    graph = made_live(flow.up_to(name).graph())
+    if name not in graph.ops or isinstance(graph.ops[name], ops.SINKS):
+        raise WorkflowError(
+            f"Expected an operator that is enabled and gives rows, got '{name}'.",
+            hint="Enable it, or try the operator before it.",
+            operator=name,
+        )
+    live: dict[str, Any] = dict(graph.live)
+    made: dict[str, Op] = {}
+    for op in graph.ops.values():
+        if isinstance(op, ops.SOURCES):
+            live[op.name] = source_frame(spark, op, graph.live.get(op.name)).limit(sample)
+            made[op.name] = ops.FrameSource(name=op.name)
+        elif not isinstance(op, ops.SINKS):
+            made[op.name] = op
+    tried = made.pop(name)
+    firsts = [_fresh(f"{up} first", graph.ops, made) for up in tried.inputs]
+    given = _run(flow.name, made, live, dict(zip(firsts, tried.inputs, strict=True)), rows, spark, seconds)
+    if not tried.inputs:
+        return Trial(
+            result=_run(flow.name, {name: tried}, live, {"result": name}, rows, spark, seconds)["result"]
+        )
+    alone: dict[str, Op] = {first: ops.FrameSource(name=first) for first in firsts}
+    alone[name] = msgspec.structs.replace(tried, inputs=tuple(firsts))
+    live.update({first: spark.createDataFrame(given[first]) for first in firsts})
+    tables = [given[first] for first in firsts]
+    try:
+        found = _run(flow.name, alone, live, {"result": name}, rows * 10, spark, seconds)
+    except SamovarError as error:
+        return Trial(tables, None, error)
+    return Trial(tables, found["result"])
+
+
+def _fresh(name: str, *taken: Any) -> str:
+    while any(name in names for names in taken):
+        name += "_"
+    return name
+
+
+def _run(
+    name: str,
+    made: dict[str, Op],
+    live: dict[str, Any],
+    sinks: dict[str, str],
+    rows: int,
+    spark: SparkSession,
+    seconds: float,
+) -> dict[str, pa.Table]:
+    """The first rows of some operators, under the names of `sinks`."""
+    if not sinks:
+        return {}
+    all_ops = dict(made)
+    for number, (sink, of) in enumerate(sinks.items()):
+        limit = _fresh(f"limit {number}", all_ops, sinks)
+        all_ops[limit] = ops.Limit(name=limit, inputs=(of,), n=rows)
+        all_ops[sink] = ops.Sink(name=sink, inputs=(limit,))
+    flow = Workflow.of(name, all_ops.values(), {n: v for n, v in live.items() if n in all_ops})
+    with tempfile.TemporaryDirectory(prefix="samovar-trial-") as folder:
+        run = flow.start(spark=spark, record=folder, watch=False)
+        try:
+            run.wait(seconds, progress=False)
+        except TimeoutError:
+            run.stop()
+            raise WorkflowError(
+                f"The trial had not ended after {seconds:.0f} seconds, and was stopped.",
+                hint="Does the code wait for something, or loop without an end?",
+            ) from None
+        return {sink: run.result(sink) for sink in sinks}
