@@ -100,6 +100,16 @@ EVERY: list[Op] = [
     ),
     ops.Clean(name="clean", inputs=("v",), columns=("a",), steps=("spaces", "lower"), as_type="date"),
     ops.Sentiment(name="sentiment", inputs=("v",), column="a", into="mood"),
+    ops.Train(
+        name="train",
+        inputs=("v",),
+        model="naive_bayes",
+        label="b",
+        text="a",
+        features=("c",),
+        params={"alpha": 1},
+    ),
+    ops.Predict(name="predict", inputs=("v", "w"), into="guess", type="string"),
     ops.Split(name="split", inputs=("v",), weights=(0.5, 0.25, 0.25), part=2, seed=9),
     ops.Python(
         name="python",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -215,7 +215,9 @@ def _frame(
                 raise WorkflowError(f"Operator '{op.name}' has no Python code.", operator=op.name)
             _check_operator(op, live)
             key_types(op.by, inputs)
-            return empty_frame(spark, _output_schema(spark, op.name, type(live).output))
+            return empty_frame(
+                spark, output_of(spark, op.name, type(live).output, [df.schema for df in inputs])
+            )
         case ops.Batches():
             return empty_frame(spark, _output_schema(spark, op.name, op.schema))
         case ops.Sample():
@@ -223,6 +225,25 @@ def _frame(
         case ops.Sort():
             return inputs[0].orderBy(*(sort_column(k) for k in op.keys))
     return apply_native(op, inputs, shape)
+
+
+_STAR = re.compile(r"\s*\*(\d*)\s*(?:,(.*))?\Z", re.DOTALL)
+
+
+def output_of(spark: SparkSession, name: str, output: str, inputs: Sequence[StructType]) -> StructType:
+    """A Python operator's output schema: DDL, which may start with `*` (the columns of port 0) or `*1` (of port 1)."""
+    starred = _STAR.match(output)
+    if starred is None:
+        return _output_schema(spark, name, output)
+    port = int(starred[1] or 0)
+    if port >= len(inputs):
+        raise SchemaProblem(
+            f"Expected `output` to name a port from 0 to {len(inputs) - 1}, got '*{port}'.", operator=name
+        )
+    rest = (starred[2] or "").strip()
+    added = _output_schema(spark, name, rest).fields if rest else []
+    names = {f.name.lower() for f in added}
+    return StructType([*(f for f in inputs[port].fields if f.name.lower() not in names), *added])
 
 
 def _output_schema(spark: SparkSession, name: str, ddl: str) -> StructType:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from samovar.compile.analysis import output_of
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.errors import RunError, WorkflowError
@@ -83,7 +84,8 @@ def _check_form(context: RunContext, name: str, new: Operator) -> None:
             )
     wanted = context.plan.schemas[name]
     try:
-        got = context.spark.createDataFrame([], type(new).output).schema
+        inputs = [context.plan.schemas[up] for up in context.plan.graph.ops[name].inputs]
+        got = output_of(context.spark, name, type(new).output, inputs)
     except Exception as error:
         raise WorkflowError(
             f"The `output` of {type(new).__name__} is no schema: {str(error).splitlines()[0]}", operator=name

@@ -40,6 +40,7 @@ __all__ = [
     "Source",
     "Unit",
     "check_unchanged",
+    "first_file",
     "is_bad",
     "list_source",
     "read_units",
@@ -122,6 +123,13 @@ def list_source(
     if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
         return _list_files(spark, op, number, note)
     return _keep(spark, op, number, live, keep_in)
+
+
+def first_file(spark: SparkSession, op: ops.Read) -> str:
+    """The path of the first file a source reads, in canonical order."""
+    if not op.path:
+        raise SourceError("Expected a path to read, got none.", operator=op.name)
+    return _files_at(spark, op, op.path[0])[0].path
 
 
 def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:

@@ -1,7 +1,7 @@
 """Trying an operator on a few rows: a small run of its own, over the first rows of each source.
 
-The rows are the first that come of the first `sample` rows of each source, so that a trial is quick however large the
-sources are. A join or a filter may leave fewer than asked for, or none. Nothing is kept.
+The rows are the first that come of the first `sample` rows of each source (of the first of its files), so that a trial
+is quick however large the sources are. A join or a filter may leave fewer than asked for, or none. Nothing is kept.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from samovar.errors import SamovarError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Workflow
 from samovar.runtime.plans import made_live
-from samovar.runtime.sources import source_frame
+from samovar.runtime.sources import first_file, source_frame, source_schema
 
 __all__ = ["Trial", "try_operator"]
 
@@ -48,7 +48,7 @@ def try_operator(
     made: dict[str, Op] = {}
     for op in graph.ops.values():
         if isinstance(op, ops.SOURCES):
-            live[op.name] = source_frame(spark, op, graph.live.get(op.name)).limit(sample)
+            live[op.name] = _start(spark, op, graph.live.get(op.name)).limit(sample)
             made[op.name] = ops.FrameSource(name=op.name)
         elif not isinstance(op, ops.SINKS):
             made[op.name] = op
@@ -68,6 +68,21 @@ def try_operator(
     except SamovarError as error:
         return Trial(tables, None, error)
     return Trial(tables, found["result"])
+
+
+def _start(spark: SparkSession, op: Op, live: Any) -> DataFrame:
+    """Rows of a source, the first ones first: of files, those of the first file (Spark begins with the largest)."""
+    if not isinstance(op, ops.Read) or op.format not in ops.FILE_FORMATS:
+        return source_frame(spark, op, live)
+    first = first_file(spark, op)
+    schema = op.schema
+    if op.format != "text":
+        fields = source_schema(spark, op).fields
+        schema = ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in fields)
+    options = dict(op.options)
+    if "=" in first and len(op.path) == 1:
+        options.setdefault("basePath", op.path[0])
+    return source_frame(spark, msgspec.structs.replace(op, path=(first,), schema=schema, options=options))
 
 
 def _fresh(name: str, *taken: Any) -> str:

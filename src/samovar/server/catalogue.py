@@ -17,6 +17,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Text": ("search", "sentiment"),
     "Cleaning": ("clean", "drop_na", "fill_na", "replace"),
     "Combining": ("join", "union", "set_operation", "aggregate"),
+    "Models": ("train", "predict"),
     "Python": ("python", "batches"),
     "Results": ("sink", "write"),
     "Charts": ("chart",),

@@ -54,14 +54,14 @@ def lint(given: Code) -> dict[str, Any]:
 
 @router.get("/sql/functions")
 def functions(the: The) -> list[dict[str, str]]:
-    """The functions of Spark SQL with a line of help; none before Spark is up."""
+    """The functions of Spark SQL by name; none before Spark is up."""
     return _functions(the.engine.session()) if the.engine.ready else []
 
 
 @lru_cache(maxsize=1)
 def _functions(session: Any) -> list[dict[str, str]]:
     names = [str(row[0]) for row in session.sql("SHOW FUNCTIONS").collect()]
-    return [{"name": name, "usage": ""} for name in names if name.isidentifier()]
+    return [{"name": name} for name in names if name.isidentifier()]
 
 
 @router.post("/sql")
@@ -74,16 +74,13 @@ def check_sql(the: The, given: Sql) -> dict[str, Any]:
 
 def _checked(spark: Any, given: Sql) -> dict[str, Any]:
     from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
 
     from samovar.compile.analysis import explain_problem
     from samovar.compile.native import as_column, sort_column
 
     try:
-        schema = StructType()
-        for column in given.columns:
-            schema = schema.add(column.name, column.type)
-        frame = spark.createDataFrame([], schema)
+        columns = ", ".join(f"`{c.name.replace('`', '``')}` {c.type}" for c in given.columns)
+        frame = spark.createDataFrame([], columns) if columns else spark.range(0).select()
     except (PySparkException, ValueError):
         return {"problem": None, "type": None}  # columns nobody can have: the operator before is told
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samovar.graph.operators.base import Expr, Op, expr
+from samovar.graph.operators.learning import Predict, Train
 from samovar.graph.operators.python import Batches, Order, Python
 from samovar.graph.operators.relational import (
     Aggregate,
@@ -60,6 +61,8 @@ ALL: tuple[type[Op], ...] = (
     Clean,
     Sentiment,
     Split,
+    Train,
+    Predict,
     Python,
     Batches,
     Sink,
@@ -95,6 +98,7 @@ __all__ = [
     "Limit",
     "Op",
     "Order",
+    "Predict",
     "Python",
     "Query",
     "Read",
@@ -110,6 +114,7 @@ __all__ = [
     "Split",
     "Table",
     "ToDF",
+    "Train",
     "Union",
     "Values",
     "WithColumns",
