@@ -34,7 +34,7 @@ def test_sql_is_checked_by_sparks_parser(
     if message is None:
         assert found["problem"] is None
     else:
-        assert message in found["problem"]["message"]
+        assert message.lower() in found["problem"]["message"].lower()
         if hint is not None:
             assert found["problem"]["hint"] == hint
 

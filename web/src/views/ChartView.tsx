@@ -237,7 +237,7 @@ function Words({ chart }: { chart: Chart }) {
   return (
     <p className="words" role="img" aria-label={`${described(chart)}: ${words.slice(0, 10).map((w) => w[0]).join(", ")}`}>
       {[...words].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([word, weight], i) => (
-        <span key={word} style={{ fontSize: size(Math.sqrt(Math.max(0, weight))), color: `light-dark(${color(i)}, #e9ecef)` }} title={`${word}: ${short(weight)}`}>{word} </span>
+        <span key={word} style={{ fontSize: size(Math.sqrt(Math.max(0, weight))), color: i % 2 ? "var(--mantine-color-text)" : "var(--mantine-primary-color-light-color)" }} title={`${word}: ${short(weight)}`}>{word} </span>
       ))}
     </p>
   );

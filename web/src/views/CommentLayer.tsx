@@ -52,11 +52,12 @@ function Box({ comment }: { comment: Comment }) {
   };
   return (
     <div className="comment nodrag nopan nowheel" style={{ left: x, top: y }} data-comment={id}>
-      <div
-        className="bar" role="button" tabIndex={0} aria-label="Move comment (arrows; with Shift: size; Del: remove)"
-        onPointerDown={grab} onPointerMove={drag} onPointerUp={() => (start.current = null)} onKeyDown={nudge}
-      >
-        <button type="button" aria-label="Remove comment" onPointerDown={(e) => e.stopPropagation()} onClick={() => comments.remove(id)}>×</button>
+      <div className="bar">
+        <button
+          type="button" className="handle" aria-label="Move comment (arrows; with Shift: size; Del: remove)"
+          onPointerDown={grab} onPointerMove={drag} onPointerUp={() => (start.current = null)} onKeyDown={nudge}
+        />
+        <button type="button" aria-label="Remove comment" onClick={() => comments.remove(id)}>×</button>
       </div>
       <textarea
         ref={area} aria-label="Comment" value={text} placeholder="Say something about this part" style={{ width, height: height - 20 }}

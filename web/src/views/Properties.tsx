@@ -62,7 +62,7 @@ function Form({ operator }: { operator: Operator }) {
         </Button>
       </Group>
       <Name operator={operator} />
-      <Text size="xs" c="dimmed">{kind.description}</Text>
+      <Text size="xs" c="dimmed" style={{ whiteSpace: "pre-line" }}>{kind.description.replaceAll("`", "").replace(/([^\n])\n(?![\n-])/g, "$1 ")}</Text>
       {problems.map((p, i) => <Alert key={i} color="red" title={p.message} p="xs">{p.hint}</Alert>)}
       {fieldsOf(kind).map((field) => <Input key={field.name} operator={operator} field={field} inputs={inputs} />)}
       {columns.length > 0 && (
