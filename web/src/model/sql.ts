@@ -12,7 +12,6 @@ const FIELDS: Record<string, SqlForm> = {
   "aggregate.keys": "expression",
   "aggregate.aggregates": "expression",
   "sort.keys": "sort",
-  "python.by": "expression",
 };
 
 export function sqlForm(op: string, field: Field): SqlForm | null {

@@ -11,7 +11,7 @@ export function Gallery({ examples, open }: { examples: Record<string, string>; 
           <Card key={name} withBorder padding="sm">
             <Text fw={600}>{name}</Text>
             <Text size="sm" c="dimmed" style={{ flex: 1 }}>{story}</Text>
-            <Button variant="light" size="xs" mt="xs" aria-label={`Open the example “${name}”`} onClick={() => open(name)}>Open</Button>
+            <Button variant="default" size="xs" mt="xs" aria-label={`Open the example “${name}”`} onClick={() => open(name)}>Open</Button>
           </Card>
         ))}
       </div>
