@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from itertools import pairwise
@@ -96,12 +97,12 @@ def modified_at_random(
     chance = random.Random(seed)
     flow = diamond(folder, rows=rows, files=files, seconds=0.002)
     run = flow.start(spark=spark, record=folder / "runs", epoch_bytes=1)
-    for number in range(2, wanted + 2):
+    number = 2
+    while number < wanted + 2 and run.status == "running":
         time.sleep(chance.random() * 0.25)  # the instant is what is random
-        try:
+        with contextlib.suppress(CommandRefused):  # the one before is not in force yet, or the run is over
             run.modify(versions(number, folder, seconds=0.002), consistency=consistency)
-        except CommandRefused:
-            break
+            number += 1
     run.wait(progress=False, timeout=WAIT)
     found = stamps(run)
     assert [s[0] for s in found] == list(range(rows * files))
@@ -133,21 +134,19 @@ def test_a_hundred_modifications_at_random_instants(
 ) -> None:
     SlowNetwork(monkeypatch, jitter(11, 0.1))
     made = {"strict": 0, "backward": 0, "none": 0}
-    shown: set[str] = set()
-    seed = inside = 0
+    seed = inside = mixed = 0
     while sum(made.values()) < 100:
         for consistency in made:
             seed += 1
             folder = tmp_path / f"{consistency}-{seed}"
-            found, run = modified_at_random(spark, folder, consistency, seed, 6, rows=120, files=4)
+            found, run = modified_at_random(spark, folder, consistency, seed, 8, rows=80, files=4)
             made[consistency] += max(s[4] for s in found) - 1
             if consistency == "strict":
                 assert all(len(set(s[1:])) == 1 for s in found)
             if consistency == "backward":
                 assert not new_then_old(found)
             if consistency == "none":
-                shown |= {"old then new"} if old_then_new(found) else set()
-                shown |= {"new then old"} if new_then_old(found) else set()
+                mixed += len(old_then_new(found))  # new before old needs a late message: see the first test
             inside += switches_inside(run)
     assert inside >= 10
-    assert shown == {"old then new", "new then old"}
+    assert mixed
