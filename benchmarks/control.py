@@ -4,18 +4,22 @@
 the last worker's word that it has stopped, and the same for resume, at random instants of worker processes in a
 tight loop over tuples; more processes than cores wait for the scheduler. *Check*: a per-tuple filter in a tight
 loop with a look at the client's flag after every 1, 10, ... tuples, against the same loop without; variants take
-turns, and each is the best of all rounds.
+turns, and each is the best of all rounds. The same with a filter operator in the loop that Spark's workers run.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import gc
+import inspect
 import json
 import multiprocessing
+import pickle
 import random
 import statistics
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,17 +27,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+import samovar as sv
 from benchmarks.session import machine
 from samovar.control import events as e
 from samovar.control import messages as m
 from samovar.control.agent import Agent, TaskAbandoned
 from samovar.control.client import Client, client_for
 from samovar.control.desk import Desk
+from samovar.runtime import worker as worker_module
+from samovar.runtime.tasks import Stage, Task
+from samovar.runtime.worker import Chain
 
-__all__ = ["Check", "Latency", "main"]
+__all__ = ["Check", "Large", "Latency", "checks", "engine_checks", "latencies", "main", "measure"]
 
 _WAIT = 60.0
 _EVERY = (1, 10, 100, 1_000, 10_000)
@@ -256,11 +265,98 @@ def checks(tuples: int, rounds: int) -> list[Check]:
     return [Check(every, how, took / tuples * 1e9, took / plain) for (every, how), took in best.items()]
 
 
+# --- checks in the engine's own loop --------------------------------------------------------------------------------
+
+
+class Large(sv.Operator):
+    """A per-tuple filter: one comparison, and the tuple as it came."""
+
+    output = "id bigint, amount bigint"
+    stateless = True
+
+    def process(self, row: Any, port: int = 0) -> Iterator[Any]:
+        if row["amount"] > 500:
+            yield row
+
+
+class _Every(ast.NodeTransformer):
+    """The tuple loop with a check after every so many tuples; 0: none."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.found = 0
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        test = ast.unparse(node.test)
+        if "client.news" not in test:
+            return node
+        self.found += 1
+        if self.every == 0:
+            return ast.Pass()
+        node.test = ast.parse(f"not done % {self.every} and ({test})", mode="eval").body
+        return node
+
+
+def _loop(every: int) -> Any:
+    """The engine's loop over the tuples of one operator, as it is (1), or with other checks."""
+    if every == 1:
+        return Chain._feed_plainly
+    tree = ast.parse(textwrap.dedent(inspect.getsource(Chain._feed_plainly)))
+    changing = _Every(every)
+    changed = ast.fix_missing_locations(changing.visit(tree))
+    assert changing.found == 2, "a check before each tuple, and one at each mini-step"
+    names = dict(vars(worker_module))
+    exec(compile(changed, f"<every {every}>", "exec"), names)
+    return names["_feed_plainly"]
+
+
+def engine_checks(tuples: int, rounds: int) -> list[Check]:
+    """The same for a filter operator in the loop a Spark worker runs, Arrow batches in and out, without Spark.
+
+    The loop without checks is made from the engine's own source. Variants take turns in a random order; each one's
+    time is its best.
+    """
+    batch = pa.record_batch(
+        {"id": pa.array(range(tuples)), "amount": pa.array([n * 37 % 1000 for n in range(tuples)])}
+    )
+    schema = pa.schema([("id", pa.int64()), ("amount", pa.int64())])
+    stage = Stage("F", pickle.dumps(Large()), schema, "", {})
+    task = Task("bench", 0, "a", (stage,), 0, False, "")
+    kinds = {every: type("Made", (Chain,), {"_feed_plainly": _loop(every)}) for every in (0, *_EVERY)}
+    taken: dict[int, list[float]] = {every: [] for every in kinds}
+    desk = Desk("bench", _Engine())
+    client = Client(desk.coordinator.address, "bench", desk.coordinator.secret)
+    client.wait_connected(_WAIT)
+    chance = random.Random(3)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for every in chance.sample(list(kinds), len(kinds)):
+                chain = kinds[every](task)
+                chain.client = client
+                started = time.perf_counter()
+                rows = sum(made.num_rows for made in chain.run(iter([batch])))
+                taken[every].append(time.perf_counter() - started)
+                assert rows == sum(n * 37 % 1000 > 500 for n in range(1000)) * tuples // 1000
+    finally:
+        gc.enable()
+        client.close()
+        desk.close()
+    best = {every: min(own) for every, own in taken.items()}
+    how = {0: "none", 1: "as it is"}
+    return [
+        Check(every, how.get(every, "news"), took / tuples * 1e9, took / best[0])
+        for every, took in best.items()
+    ]
+
+
 # --- the report -----------------------------------------------------------------------------------------------------
 
 
-def report(console: Console, found: Sequence[Latency], costs: Sequence[Check]) -> None:
-    """Two tables."""
+def report(console: Console, found: Sequence[Latency], costs: Mapping[str, Sequence[Check]]) -> None:
+    """Three tables."""
     table = Table(title="Commands to worker processes in a tight loop (ms)")
     for column in ("command", "workers", "samples", "median", "p95", "worst"):
         table.add_column(column, justify="left" if column == "command" else "right")
@@ -268,17 +364,29 @@ def report(console: Console, found: Sequence[Latency], costs: Sequence[Check]) -
         numbers = (f"{one.median:.2f}", f"{one.p95:.2f}", f"{one.worst:.2f}")
         table.add_row(one.command, str(one.workers), str(one.samples), *numbers)
     console.print(table)
-    table = Table(title="A check after every n tuples, in a filter of one comparison")
-    for column in ("tuples between checks", "by", "ns a tuple", "against none"):
-        table.add_column(column, justify="right")
-    for cost in costs:
-        table.add_row(
-            f"{cost.every:,}" if cost.every else "none",
-            cost.how,
-            f"{cost.ns_per_tuple:.1f}",
-            f"{cost.ratio:.3f}",
-        )
-    console.print(table)
+    for name, title in (("checks", "in a bare loop"), ("engine_checks", "in the engine's loop")):
+        table = Table(title=f"A check after every n tuples, in a filter of one comparison, {title}")
+        for column in ("tuples between checks", "by", "ns a tuple", "against none"):
+            table.add_column(column, justify="right")
+        for cost in costs[name]:
+            table.add_row(
+                f"{cost.every:,}" if cost.every else "none",
+                cost.how,
+                f"{cost.ns_per_tuple:.1f}",
+                f"{cost.ratio:.3f}",
+            )
+        console.print(table)
+
+
+def measure(
+    workers: Sequence[int] = (1, 2, 4, 8), samples: int = 100, tuples: int = 500_000, rounds: int = 7
+) -> dict[str, Any]:
+    """Everything, as plain data. `tuples`: a multiple of a thousand."""
+    return {
+        "latencies": [asdict(one) for n in workers for one in latencies(n, samples)],
+        "checks": [asdict(one) for one in checks(tuples, rounds)],
+        "engine_checks": [asdict(one) for one in engine_checks(tuples, rounds)],
+    }
 
 
 def main(argv: Sequence[str]) -> int:
@@ -290,11 +398,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the loops with checks")
     parser.add_argument("--json", metavar="FILE", help="write the results there")
     options = parser.parse_args(argv)
-    found = [one for n in options.workers.split(",") for one in latencies(int(n), options.samples)]
-    costs = checks(options.tuples, options.rounds)
+    workers = [int(n) for n in options.workers.split(",")]
+    results = measure(workers, options.samples, options.tuples // 1000 * 1000, options.rounds)
+    found = [Latency(**one) for one in results["latencies"]]
+    costs = {name: [Check(**one) for one in results[name]] for name in ("checks", "engine_checks")}
     report(Console(), found, costs)
     if options.json:
-        results = {"latencies": [asdict(x) for x in found], "checks": [asdict(c) for c in costs]}
         document = {"benchmark": "control", "machine": machine(), **results}
         Path(options.json).write_text(json.dumps(document, indent=1))
     return 0

@@ -28,7 +28,7 @@ from rich.table import Table
 import samovar as sv
 from benchmarks.session import machine
 
-__all__ = ["Latency", "main"]
+__all__ = ["Latency", "Slow", "main", "measure"]
 
 _SLOW = "aggregate(sequence(1L, 300000L + x), 0L, (a, b) -> (a * 31 + b) % 1000003)"
 
@@ -72,7 +72,7 @@ def _native(folder: Path) -> sv.Workflow:
     return flow
 
 
-def measure(
+def sampled(
     spark: SparkSession, flow: sv.Workflow, folder: Path, *, pauses: int, seed: int, mode: str, ready: bool
 ) -> list[float]:
     """Milliseconds of each pause. `ready`: wait for a Python worker to be at work first."""
@@ -106,15 +106,8 @@ def _summed(workload: str, samples: Sequence[float]) -> Latency:
     return Latency(workload, len(ordered), statistics.median(ordered), p95, ordered[-1])
 
 
-def main(argv: Sequence[str]) -> int:
-    """Measure, print a table, and write JSON if asked to."""
-    parser = argparse.ArgumentParser(
-        prog="bench pauses", description=__doc__.splitlines()[0] if __doc__ else ""
-    )
-    parser.add_argument("--pauses", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, default=None)
-    options = parser.parse_args(argv)
+def measure(pauses: int = 100, seed: int = 1) -> dict[str, Any]:
+    """The three workloads, as plain data. Texera's workflows and IcedTea's W5 are in `benchmarks papers`."""
     spark = sv.spark_session(master="local[2]", conf={"spark.ui.enabled": "false"})
     made: list[Latency] = []
     with tempfile.TemporaryDirectory(prefix="samovar-pauses-") as name:
@@ -125,21 +118,34 @@ def main(argv: Sequence[str]) -> int:
                 xs = range(i * rows, (i + 1) * rows)
                 table = pa.table({"x": xs, "key": [x % 8 for x in xs]})
                 pq.write_table(table, root / part / f"{i:05d}.parquet")
-        for workload, flow, pauses, mode in (
-            ("python", _python(root / "many"), options.pauses, "direct"),
-            ("native", _native(root / "native"), options.pauses, "direct"),
-            ("aligned", _python(root / "cut"), max(1, options.pauses // 5), "aligned"),
+        for workload, flow, number, mode in (
+            ("python", _python(root / "many"), pauses, "direct"),
+            ("native", _native(root / "native"), pauses, "direct"),
+            ("aligned", _python(root / "cut"), max(1, pauses // 5), "aligned"),
         ):
-            samples = measure(
+            samples = sampled(
                 spark,
                 flow,
                 root / "runs",
-                pauses=pauses,
-                seed=options.seed,
+                pauses=number,
+                seed=seed,
                 mode=mode,
                 ready=workload != "native",
             )
             made.append(_summed(workload, samples))
+    return {"pauses": [asdict(one) for one in made]}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print a table, and write JSON if asked to."""
+    parser = argparse.ArgumentParser(
+        prog="bench pauses", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument("--pauses", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, default=None)
+    options = parser.parse_args(argv)
+    made = [Latency(**one) for one in measure(options.pauses, options.seed)["pauses"]]
     table = Table(title="pause, ms from the call to all stopped")
     for title in ("workload", "pauses", "p50", "p95", "worst"):
         table.add_column(title, justify="left" if title == "workload" else "right")

@@ -461,7 +461,7 @@ def test_ctrl_c_cancels_the_command_and_keeps_the_moment(
         stop.set()
 
     stand_in: Any = SimpleNamespace(interruptTag=interrupt, interruptAll=stop.set)
-    talk = debug_module._Talk(at, stand_in, False)
+    talk = debug_module.Talk(at, stand_in, False)
     real = threading.Thread.join
     pressed: list[bool] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,3 +115,18 @@ def test_the_executor_at_work_is_killed_and_everything_counts_once(
 ) -> None:
     killed, whole, said = _killed(cluster, tmp_path, source, spark, "second.waits")
     assert killed == whole, said
+
+
+@pytest.mark.slow
+def test_a_run_on_two_executors_is_paused_looked_into_and_stopped_at_a_number_of_tuples(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    spec = {"run": "control", "master": cluster.master, "conf": cluster.conf, "folder": str(tmp_path)}
+    child = Child(tmp_path, spec, module="tests.e2e.cluster_control")
+    assert child.end(240) == 0, child.said()
+    line = next(line for line in child.said().splitlines() if line.startswith("said "))
+    said = json.loads(line.removeprefix("said "))
+    assert said["workers"] == 2, said
+    assert said["in_flight"] > 0, said
+    assert said["pause_ms"] < 3000, said
+    assert (said["status"], said["reached"]) == ("paused", ["200 tuples"]), said

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from samovar.replay.moment import Moment
     from samovar.replay.past import Past
 
-__all__ = ["debug", "history_file", "open_at"]
+__all__ = ["Talk", "debug", "history_file", "open_at", "scripted"]
 
 REPEATED = ("over", "into", "out", "back")
 """Commands that an empty line repeats."""
@@ -81,7 +81,7 @@ def debug(
     Opens at the end of the run; a failed run opens at the tuple that failed. `help` at the prompt lists the commands.
     Without a terminal, commands are read line by line.
     """
-    commands, chosen = _scripted(command, script), spark_settings(conf or [])
+    commands, chosen = scripted(command, script), spark_settings(conf or [])
     path = find_run(run, folder)
     wanted = Output(json=json, quiet=json or commands is not None)
     if flow is not None and needs_spark(flow):
@@ -90,7 +90,7 @@ def debug(
     spark = session(master, chosen, wanted)
     past = open_recording(path.absolute(), spark=spark, flow=loaded)
     try:
-        talking = _Talk(Debugger(past, show_progress=wanted.watched), spark, json)
+        talking = Talk(Debugger(past, show_progress=wanted.watched), spark, json)
         if commands is not None:
             talking.script(commands)
         elif sys.stdin.isatty() and not json:
@@ -105,14 +105,14 @@ def open_at(past: Past, moment: Moment, spark: SparkSession, *, prompt: bool, js
     """The debugger at a moment of a recording: a prompt, or, where nobody could type, what is there."""
     debugger = Debugger(past)
     debugger.move(moment)
-    talking = _Talk(debugger, spark, json)
+    talking = Talk(debugger, spark, json)
     if prompt:
         talking.prompt()
     else:
         talking.script(["where"])
 
 
-def _scripted(command: str | None, script: Path | None) -> list[str] | None:
+def scripted(command: str | None, script: Path | None) -> list[str] | None:
     """The commands of a script; None when somebody types them."""
     if command is not None and script is not None:
         raise typer.BadParameter("Give commands with -c, or a file of them, not both.", param_hint="--script")
@@ -135,14 +135,18 @@ class Cancelled(Exception):
     """Ctrl-C while a command was at work: it was cancelled, and the moment is as it was."""
 
 
-class _Talk:
+class Talk:
     """A session: commands from somewhere, answers to stdout."""
 
-    def __init__(self, debugger: Debugger, spark: SparkSession, json: bool) -> None:
+    _over = False
+    """Whether there is nothing more to talk about."""
+
+    def __init__(self, debugger: Any, spark: SparkSession | None, json: bool) -> None:
+        """`debugger`: a Debugger, or what has its methods."""
         self.debugger = debugger
         self.spark = spark
         self.json = json
-        self.screen = Screen(output(), debugger.graph)
+        self.screen: Screen = Screen(output(), debugger.graph)
 
     # --- where commands come from -----------------------------------------------------------------------------------
 
@@ -179,6 +183,8 @@ class _Talk:
                 if answer.verb == "quit":
                     raise typer.Exit(int(failed))
                 self._tell(line, answer)
+                if self._over:
+                    raise typer.Exit(int(failed))
         if failed:
             raise typer.Exit(1)
 
@@ -207,6 +213,8 @@ class _Talk:
                     return
                 repeated = answer.verb if answer.verb in REPEATED else ""
                 self._tell(line, answer)
+                if self._over:
+                    return
 
     def _open(self) -> None:
         """Draw where the run is opened: the first thing a person sees."""
@@ -258,7 +266,8 @@ class _Talk:
         began = time.monotonic()
         while thread.is_alive():
             try:
-                cancel_tagged(self.spark, f"{self.debugger.past.id}-replay")
+                if self.spark is not None:
+                    cancel_tagged(self.spark, f"{self.debugger.past.id}-replay")
                 thread.join(0.2)
             except KeyboardInterrupt:
                 if time.monotonic() - began > PATIENCE:
@@ -296,7 +305,7 @@ def plain_table(value: Any) -> Any:
     return plain(value.to_pylist()) if hasattr(value, "to_pylist") else plain(value)
 
 
-def _prompt_session(debugger: Debugger) -> PromptSession[str]:
+def _prompt_session(debugger: Any) -> PromptSession[str]:
     """A prompt with completion and a history. Imports prompt_toolkit, which nothing else needs."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.auto_suggest import AutoSuggestFromHistory

@@ -130,6 +130,8 @@ class Names:
     interactions: Sequence[str]
     current: str
     states: Callable[[str], Sequence[str]]
+    commands: Sequence[str] = ()
+    """Commands beside those of time travel; after them an operator is named."""
 
 
 def completions(before: str, names: Names) -> list[str]:
@@ -138,7 +140,9 @@ def completions(before: str, names: Names) -> list[str]:
     said = words(text)
     typed = "" if not said or text[-1:].isspace() else said.pop().text
     if not said:
-        return _beginning(typed, COMMANDS)
+        return _beginning(typed, [*COMMANDS, *names.commands])
+    if said[0].text in names.commands:
+        return _beginning(typed, names.operators if len(said) == 1 else [])
     try:
         command = find_command(said[0].text).name
     except (TimeTravelError, UnknownName):

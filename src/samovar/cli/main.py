@@ -37,6 +37,7 @@ VERBS: dict[str, str] = {
     "show": "Show a recorded run: workflow, counters, results, log.",
     "diff": "Say whether two tables, files, recordings or workflows give the same.",
     "shake": "Run a program under many partitionings and orders: does it always give the same?",
+    "attach": "Join a run of another process: pause, inspect, change it, and travel in its past.",
     "debug": "Go back to any moment of a recorded run, and step through it.",
     "serve": "The workbench in the browser: build workflows, run them, travel in time, together.",
     "doctor": "Say whether this machine is ready, and what to do if not.",

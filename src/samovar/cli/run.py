@@ -56,6 +56,12 @@ def run(
             "--workers", min=1, help="Key partitions of operators with `by`; twice the cores by default."
         ),
     ] = None,
+    hold: Annotated[
+        bool,
+        typer.Option(
+            "--hold", help="Hold a tuple that a Python operator raises on, and ask what to do with it."
+        ),
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +99,10 @@ def run(
         raise typer.BadParameter(
             "A resumed run keeps its recording, epochs and workers.", param_hint="--resume"
         )
+    if resume is not None and hold:
+        raise typer.BadParameter("A resumed run holds tuples if it did before.", param_hint="--hold")
     options: dict[str, Any] = {
+        "on_error": "hold" if hold else "fail",
         "record": False if no_record else record,
         "epoch_bytes": _bytes(epoch_bytes) if epoch_bytes is not None else None,
         "workers": workers,
@@ -104,7 +113,7 @@ def run(
         else:
             begin = _started(str(flow), master, settings, options, wanted)
     if begin is not None:
-        conduct(begin, wanted)
+        conduct(begin, wanted, hold=hold or resume is not None)
 
 
 def _started(

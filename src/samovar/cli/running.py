@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -104,12 +105,17 @@ def telling(wanted: Output) -> Iterator[None]:
         raise
 
 
-def conduct(begin: Callable[[], Run], wanted: Output) -> Run:
-    """Start a run, follow it to its end, and print its summary. Raises what made it fail, or Exit(130) on Ctrl-C."""
+def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> Run:
+    """Start a run, follow it to its end, and print its summary. Raises what made it fail, or Exit(130) on Ctrl-C.
+
+    `hold`: a tuple that is held brings up a prompt, where somebody can type.
+    """
     with telling(wanted):
         run = begin()
     try:
         with _events(run) if wanted.events else contextlib.nullcontext():
+            if hold:
+                _follow_holding(run, wanted)
             run.wait(progress=wanted.display)
     except KeyboardInterrupt:
         return _stopped(run, wanted)
@@ -126,6 +132,46 @@ def conduct(begin: Callable[[], Run], wanted: Output) -> Run:
     else:
         _print_summary(run, wanted)
     return run
+
+
+def _follow_holding(run: Run, wanted: Output) -> None:
+    """Follow a run to its end; whenever a tuple is held, let people decide about it."""
+    from samovar.runtime.display import follow
+
+    shown_once: set[str] = set()
+
+    def held() -> bool:
+        return any(h.hold not in shown_once for h in run.holds)
+
+    while not run._ended.is_set():
+        if wanted.display:
+            follow(run, until=held)
+        else:
+            while not run._ended.wait(0.1) and not held():
+                pass
+        if run._ended.is_set():
+            return
+        shown_once |= {h.hold for h in run.holds}
+        if sys.stdin.isatty() and wanted.display:
+            _prompt(run)
+        if run.holds and not wanted.quiet:
+            console = messages()
+            console.print(Text(str(run.holds[0]), style="yellow"))
+            console.print(
+                f"It waits for a decision: samovar attach {shown(run._recording.path)}", soft_wrap=True
+            )
+
+
+def _prompt(run: Run) -> None:
+    """A prompt at a held tuple, in a process of its own: time travel there has a Spark without held tasks."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C at the prompt is the prompt's
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "samovar.cli.main", "attach", str(run._recording.path), "--held"],
+            check=False,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _stopped(run: Run, wanted: Output) -> Run:

@@ -37,6 +37,7 @@ __all__ = [
     "new_secret",
     "prove",
     "verify_answer",
+    "wire_with",
 ]
 
 MAGIC = b"SMVR"
@@ -151,20 +152,20 @@ class Challenge:
     """The coordinator's side of one handshake."""
 
     def __init__(self) -> None:
-        self._nonce = secrets.token_bytes(NONCE)
-        self.bytes = MAGIC + bytes([PROTOCOL]) + self._nonce
+        self.nonce = secrets.token_bytes(NONCE)
+        self.bytes = MAGIC + bytes([PROTOCOL]) + self.nonce
 
     def check(self, proof: bytes, secret: bytes, run: str) -> tuple[bytes, bytes]:
         """The answer to a worker's proof, and the worker's nonce. Raises ChannelProblem for a wrong one."""
         nonce = _head(proof[:CHALLENGE_BYTES], CHALLENGE_BYTES)
-        expected = _transcript(b"worker", run, secret, self._nonce, nonce)
+        expected = _transcript(b"worker", run, secret, self.nonce, nonce)
         if not hmac.compare_digest(expected, proof[CHALLENGE_BYTES:]):
             raise ChannelProblem("A peer does not know the run's secret.")
-        return _transcript(b"coordinator", run, secret, nonce, self._nonce), nonce
+        return _transcript(b"coordinator", run, secret, nonce, self.nonce), nonce
 
     def wire(self, nonce: bytes, secret: bytes, run: str, limit: int = FRAME_LIMIT) -> Wire[FromWorker]:
         """The coordinator's end of the connection."""
-        return coordinator_wire(secret, run, self._nonce, nonce, limit)
+        return coordinator_wire(secret, run, self.nonce, nonce, limit)
 
 
 def coordinator_wire(
@@ -173,6 +174,20 @@ def coordinator_wire(
     """The coordinator's end after a handshake with these nonces."""
     up, down = _keys(secret, run, nonce_c, nonce_w)
     return Wire(out_key=down, in_key=up, decoder=_from_worker, limit=limit)
+
+
+def wire_with(
+    decoder: msgspec.msgpack.Decoder[T],
+    secret: bytes,
+    run: str,
+    nonces: tuple[bytes, bytes],
+    *,
+    host: bool,
+    limit: int = FRAME_LIMIT,
+) -> Wire[T]:
+    """An end of a connection for other messages than a worker's, after a handshake with these nonces (host's first)."""
+    up, down = _keys(secret, run, *nonces)
+    return Wire(out_key=down if host else up, in_key=up if host else down, decoder=decoder, limit=limit)
 
 
 def prove(challenge: bytes, secret: bytes, run: str) -> tuple[bytes, bytes, bytes]:

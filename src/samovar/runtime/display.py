@@ -7,6 +7,7 @@ the clock and the spinner change: counters are those of committed epochs.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,17 +38,23 @@ _LINE_EVERY = 1.0
 """Seconds between two lines where no terminal is attached."""
 
 
-def follow(run: Run, timeout: float | None = None, *, console: Console | None = None) -> None:
-    """Show a run's progress on stderr until it ends, then leave the last picture standing."""
+def follow(
+    run: Run,
+    timeout: float | None = None,
+    *,
+    console: Console | None = None,
+    until: Callable[[], bool] = lambda: False,
+) -> None:
+    """Show a run's progress on stderr until it ends, or something is so, then leave the last picture standing."""
     console = console or Console(stderr=True)
     deadline = None if timeout is None else time.monotonic() + timeout
     if console.is_terminal and not console.is_dumb_terminal:
-        _draw(run, console, deadline)
+        _draw(run, console, deadline, until)
     else:
-        _print(run, console, deadline)
+        _print(run, console, deadline, until)
 
 
-def _draw(run: Run, console: Console, deadline: float | None) -> None:
+def _draw(run: Run, console: Console, deadline: float | None, until: Callable[[], bool]) -> None:
     eta = Eta()
     spinner = Spinner("dots")
 
@@ -56,16 +63,16 @@ def _draw(run: Run, console: Console, deadline: float | None) -> None:
         return render(progress, left=eta.left(progress), width=console.width, spinner=spinner)
 
     with Live(picture(), console=console, refresh_per_second=8, transient=False) as live:
-        while not run._ended.wait(0.12):
+        while not run._ended.wait(0.12) and not until():
             live.update(picture())
             _check(run, deadline)
         live.update(picture())
 
 
-def _print(run: Run, console: Console, deadline: float | None) -> None:
+def _print(run: Run, console: Console, deadline: float | None, until: Callable[[], bool]) -> None:
     eta = Eta()
     shown, last = 0, time.monotonic() - _LINE_EVERY
-    while not run._ended.wait(0.1):
+    while not run._ended.wait(0.1) and not until():
         _check(run, deadline)
         progress = run.progress
         left = eta.left(progress)

@@ -54,6 +54,7 @@ from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
+from samovar.runtime.visitors import open_door
 from samovar.runtime.watching import Watching
 from samovar.runtime.written import is_code, read_graph, write_down
 
@@ -309,6 +310,7 @@ class Run(Commands, Watching):
         before_it = standing(context.history)
         if before_it is not None:
             self._steering.desk.report(before_it)
+        door = open_door(self, context.recording.path)
         self._status = "running"
 
         def watching() -> bool:
@@ -341,6 +343,8 @@ class Run(Commands, Watching):
                     log.debug("run %s: clearing up failed", self.id, exc_info=True)
                 finally:
                     try:
+                        if door is not None:
+                            door.close()
                         if context.steering is not None:
                             context.steering.close("" if self._error is None else str(self._error)[:400])
                     finally:

@@ -1,0 +1,105 @@
+"""`samovar attach`: join a run of another process, to pause it, look into it, change it, and travel in its past."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from samovar.cli.attach_commands import Attached
+from samovar.cli.attach_screen import LiveScreen
+from samovar.cli.debug import Talk, scripted
+from samovar.cli.finding import find_run
+from samovar.cli.printing import output
+from samovar.cli.running import Output, session, spark_settings
+from samovar.control.visiting import Visit, read_address
+from samovar.record.store import Recording
+from samovar.replay.past import Past, open_recording
+from samovar.runtime.written import read_graph
+
+__all__ = ["attach"]
+
+
+def attach(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
+        ),
+    ] = "latest",
+    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
+        "runs"
+    ),
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command", "-c", help='Commands to run, such as "pause; inspect FE".', metavar="COMMANDS"
+        ),
+    ] = None,
+    script: Annotated[
+        Path | None,
+        typer.Option("--script", help="A file of commands to run; - is the standard input.", metavar="FILE"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")] = False,
+    held: Annotated[
+        bool, typer.Option("--held", help="Leave as soon as no tuple is held any more and the run goes on.")
+    ] = False,
+    master: Annotated[str | None, typer.Option("--master", help="The Spark to travel in time with.")] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
+    ] = None,
+) -> None:
+    """Join a run that goes on in another process of this machine.
+
+    Live commands (pause, resume, inspect, watch, held, retry, skip, fix, ...) act on the run; all commands of `samovar
+    debug` work on the epochs committed so far. Leaving changes nothing: a paused run stays paused.
+    """
+    commands, chosen = scripted(command, script), spark_settings(conf or [])
+    path = find_run(run, folder).absolute()
+    visit = Visit(*read_address(path))
+    wanted = Output(json=json, quiet=json or commands is not None)
+    opened: list[Past] = []
+
+    def travel() -> Past:
+        talking.spark = session(master, chosen, wanted)
+        opened.append(open_recording(path, spark=talking.spark))
+        return opened[-1]
+
+    talking = _Talk(Attached(visit, read_graph(Recording.open(path)), travel), json, held)
+    try:
+        if commands is not None:
+            talking.script(commands)
+        elif sys.stdin.isatty() and not json:
+            talking.prompt()
+        else:
+            talking.lines(sys.stdin)
+    finally:
+        visit.close()
+        for past in opened:
+            past.close()
+
+
+class _Talk(Talk):
+    """A session with a run that goes on."""
+
+    def __init__(self, attached: Attached, json: bool, held: bool) -> None:
+        super().__init__(attached, None, json)
+        self.attached = attached
+        self.screen = LiveScreen(output(), attached.graph)
+        self._held = held
+
+    def _open(self) -> None:
+        self._tell("status", self.attached.do("status"))
+        if self._held:
+            self._tell("held", self.attached.do("held"))
+        self.screen.console.print("`help` lists the commands.", style="dim", markup=False)
+
+    @property
+    def _over(self) -> bool:  # type: ignore[override]
+        if not self._held:
+            return False
+        now = self.attached.do("status").data
+        return not now["held"] and now["status"] not in ("holding", "paused", "pausing")
