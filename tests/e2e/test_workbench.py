@@ -73,12 +73,12 @@ def test_the_workbench_in_a_browser(tmp_path: Path) -> None:
     with workbench(tmp_path / "workspace", "--master", "local[2]") as (link, _):
         pictures = os.environ.get("SAMOVAR_PICTURES", str(tmp_path / "pictures"))
         done = subprocess.run(
-            ["node", "--test", "--test-reporter=spec", "e2e/"],
+            ["node", "--test", "--test-concurrency=1", "--test-reporter=spec", "e2e/"],
             cwd=ROOT / "web",
             env={**os.environ, "SAMOVAR_LINK": link, "SAMOVAR_PICTURES": pictures, "CHROMIUM": CHROMIUM},
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=600,
         )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 

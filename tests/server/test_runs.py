@@ -41,7 +41,7 @@ def follow(server: Served, execution: str) -> list[dict[str, Any]]:
         while not told or told[-1]["status"] not in ENDED:
             news = json.loads(socket.recv(timeout=120))
             data = news["data"] if news["kind"] == "executions" else [news["data"]]
-            told += [d for d in data if d["execution"] == execution]
+            told += [d for d in data if d.get("execution") == execution]
     return told
 
 
@@ -117,6 +117,63 @@ def test_moments_are_gone_to_stepped_from_and_looked_at(engine_server: Served, r
     assert any("self.seen += 1" in line["text"] for line in lines)
 
 
+def test_a_moment_has_an_address_that_leads_there_again(engine_server: Served, run: str) -> None:
+    base = f"/api/recordings/{run}"
+    at = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 5})
+    assert at["address"] == {"to": {"operator": "C", "tuples": 5}, "steps": []}
+    into = _step(engine_server, base, _step(engine_server, base, at, "over", "C"), "into", "C")
+    again = engine_server.json("POST", f"{base}/visit", json=into["address"])
+    assert again["moment"] != into["moment"]
+    assert {k: again[k] for k in ("counters", "last", "changes", "address")} == {
+        k: into[k] for k in ("counters", "last", "changes", "address")
+    }
+    assert _step(engine_server, base, into, "back")["address"]["steps"] == [["over", "C"]]
+    asked = engine_server.json("POST", f"{base}/first", json={"operator": "C", "predicate": "seen >= 7"})
+    assert asked["found"]["address"]["to"] == {"operator": "C", "tuples": 7}
+    never = {"to": {"operator": "C", "predicate": "seen > 99"}}
+    assert engine_server.http.post(f"{base}/visit", json=never).status_code == 422
+
+
+def test_what_changed_a_value_last_and_the_scope_of_a_tuple_are_found(
+    engine_server: Served, run: str
+) -> None:
+    base = f"/api/recordings/{run}"
+    end = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 9})["moment"]
+    asked = {"operator": "C", "name": "last", "key": 1, "keyed": True}
+    found = engine_server.json("POST", f"{base}/moments/{end}/last_change", json=asked)["found"]
+    assert found["last"]["row"] == {"n": 7}
+    assert found["address"]["to"] == {"operator": "C", "tuples": 8}
+    value = engine_server.json(
+        "POST", f"{base}/moments/{end}/last_change", json={"operator": "C", "name": "seen"}
+    )
+    assert value["found"]["last"]["row"] == {"n": 8}
+    odd = engine_server.http.post(f"{base}/moments/{end}/last_change", json={**asked, "key": [1]})
+    assert odd.status_code == 422
+
+    at = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 3})["moment"]
+    path = f"{base}/moments/{at}/scope"
+    dropped = engine_server.json("POST", path, json={"of": "taken"})
+    assert dropped["operators"] == ["C", "large", "numbers"]  # the filter took it and gave nothing
+    waiting = engine_server.json("POST", path, json={"of": "pending", "operator": "C", "number": 1})
+    assert waiting["operators"] == ["C", "S", "large", "numbers"]
+    assert [t["row"]["n"] for t in waiting["tuples"]] == [4, 4, 4]
+    missing = engine_server.http.post(path, json={"of": "given", "number": 900})
+    assert missing.status_code == 422
+
+
+def test_notes_are_pinned_to_moments_and_taken_back(engine_server: Served, run: str) -> None:
+    base = f"/api/recordings/{run}"
+    at = engine_server.json("POST", f"{base}/jump", json={"operator": "C", "tuples": 4})
+    given = {"by": "Ana", "moment": at["moment"], "text": " look here "}
+    note = engine_server.json("POST", f"{base}/notes", json=given)
+    assert (note["text"], note["by"], note["address"]) == ("look here", "Ana", at["address"])
+    assert engine_server.http.post(f"{base}/notes", json={**given, "text": " "}).status_code == 400
+    assert note in engine_server.json("GET", f"{base}/notebook")
+    engine_server.json("DELETE", f"{base}/notes/{note['id']}")
+    assert note not in engine_server.json("GET", f"{base}/notebook")
+    assert engine_server.http.delete(f"{base}/notes/{note['id']}").status_code == 404
+
+
 def _step(
     server: Served, base: str, at: dict[str, Any], how: str, operator: str | None = None
 ) -> dict[str, Any]:
@@ -168,6 +225,8 @@ def test_an_error_in_an_operator_names_it(engine_server: Served) -> None:
     assert "ZeroDivisionError" in ended["error"]["message"]
     found = engine_server.json("POST", f"/api/recordings/{ended['run']}/failure")["found"]
     assert found["counters"]["C"]["taken"] == [6]
+    again = engine_server.json("POST", f"/api/recordings/{ended['run']}/visit", json=found["address"])
+    assert again["counters"] == found["counters"]
 
 
 def test_a_queued_run_can_be_stopped_before_it_starts(engine_server: Served) -> None:
@@ -188,14 +247,14 @@ def test_a_run_that_goes_on_is_stopped_for_everybody(engine_server: Served) -> N
         while status != "running":
             news = json.loads(socket.recv(timeout=60))["data"]
             status = next(
-                (n["status"] for n in _listed(news) if n["execution"] == asked["execution"]), status
+                (n["status"] for n in _listed(news) if n.get("execution") == asked["execution"]), status
             )
         stopped = engine_server.json("POST", f"/api/executions/{asked['execution']}/stop", json={"by": "Bob"})
         assert (stopped["status"], stopped["stopped_by"]) == ("stopped", "Bob")
         while status != "stopped":
             news = json.loads(socket.recv(timeout=60))["data"]
             status = next(
-                (n["status"] for n in _listed(news) if n["execution"] == asked["execution"]), status
+                (n["status"] for n in _listed(news) if n.get("execution") == asked["execution"]), status
             )
 
 

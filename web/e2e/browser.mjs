@@ -32,6 +32,26 @@ export async function visitor(browser, name) {
   return page;
 }
 
+/** Makes a workflow from a document and opens it; gives its address. */
+export async function made(page, document) {
+  const id = await page.evaluate(async (given) => {
+    const answer = await fetch("/api/workflows", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ name: given.name, document: given }),
+    });
+    return (await answer.json()).workflow;
+  }, document);
+  await page.goto(new URL(`#/w/${id}`, page.url()).href);
+  await page.locator("[data-operator]").first().waitFor();
+  return page.url();
+}
+
+/** Shows a panel below the canvas. */
+export async function tab(page, name) {
+  await page.getByRole("tab", { name, exact: true }).click();
+}
+
 /** Runs a test's body; when it fails, every open page is kept as a picture. */
 export async function watched(browser, name, body) {
   try {
@@ -41,8 +61,19 @@ export async function watched(browser, name, body) {
     await Promise.all(pages.map((page, i) => picture(page, `failed-${name}-${i}`)));
     throw error;
   } finally {
+    await stopAll(browser.contexts()[0]?.pages()[0]).catch(() => undefined);
     await Promise.all(browser.contexts().map((context) => context.close()));
   }
+}
+
+/** Stops what still runs, so that the next test does not wait for it. */
+async function stopAll(page) {
+  await page?.evaluate(async () => {
+    const all = await (await fetch("/api/executions")).json();
+    for (const one of all.filter((e) => !["completed", "failed", "stopped"].includes(e.status))) {
+      await fetch(`/api/executions/${one.execution}/stop`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+    }
+  });
 }
 
 export async function picture(page, name) {
@@ -66,8 +97,12 @@ export async function until(what, look, wanted, seconds = 60) {
 /** What axe finds serious or critical on a page. */
 export async function barriers(page) {
   await page.evaluate(readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
+  await page.evaluate(() => Promise.race([ // colours on their way are no colours
+    Promise.all(document.getAnimations().map((moving) => moving.finished.catch(() => undefined))),
+    new Promise((done) => setTimeout(done, 1000)),
+  ]));
   const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return found.violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id} (${v.nodes.length}): ${v.nodes.slice(0, 4).map((n) => n.target.join(" ")).join(" | ")}`);
+    .map((v) => `${v.id} (${v.nodes.length}): ${v.nodes.slice(0, 4).map((n) => `${n.target.join(" ")} ${n.failureSummary}`).join(" | ")}`);
 }

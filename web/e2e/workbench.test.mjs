@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { barriers, launch, picture, until, visitor, watched } from "./browser.mjs";
+import { barriers, launch, picture, tab, until, visitor, watched } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -19,10 +19,6 @@ async function make(page, name) {
   await page.getByLabel("New workflow").fill(name);
   await page.getByRole("button", { name: "Make" }).click();
   await page.getByLabel("Search operators").waitFor();
-}
-
-async function tab(page, name) {
-  await page.getByRole("tab", { name }).click();
 }
 
 test("a workflow is built, run, looked at, and travelled back in", () => watched(browser, "build", async () => {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -26,6 +27,9 @@ from samovar.control.machine import Machine
 __all__ = ["Desk", "Engine"]
 
 log = logging.getLogger("samovar.control")
+
+PRINTED = 2000
+"""Printed lines that are kept."""
 
 
 class Engine(Protocol):
@@ -63,6 +67,8 @@ class Desk:
         self.machine = Machine()
         self.progress: dict[str, m.Progress] = {}
         """The last figures of each worker."""
+        self.printed: deque[tuple[float, m.Printed]] = deque(maxlen=PRINTED)
+        """The last lines that operators printed, each with the time it came."""
         self._engine = engine
         self._patience = patience
         self._grace = grace
@@ -196,6 +202,9 @@ class Desk:
             self.progress[worker] = message
             if self._listener is not None:
                 self._listener(worker, message)
+            return
+        if isinstance(message, m.Printed):
+            self.printed.append((time.time(), message))
             return
         with self._turn:
             self._handle(e.Reported(worker=worker, message=message))

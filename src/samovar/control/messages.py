@@ -40,6 +40,7 @@ __all__ = [
     "Orders",
     "Pause",
     "Place",
+    "Printed",
     "Progress",
     "Reached",
     "Resume",
@@ -215,6 +216,14 @@ class Progress(Message, tag="progress", frozen=True, kw_only=True):
     operators: dict[str, Figures]
 
 
+class Printed(Message, tag="printed", frozen=True, kw_only=True):
+    """A line that an operator printed; `operator` is empty when it is not known which."""
+
+    operator: str
+    epoch: int
+    text: str
+
+
 class Stopped(Message, tag="stopped", frozen=True, kw_only=True):
     """A worker processes nothing more until it is told to go on. `place`: the tuple it stands at."""
 
@@ -380,6 +389,7 @@ FromWorker = (
     | TaskBegun
     | TaskEnded
     | Progress
+    | Printed
     | Stopped
     | WentOn
     | StateGiven

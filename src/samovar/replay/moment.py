@@ -34,6 +34,10 @@ class StepInfo:
     outputs: tuple[Mapping[str, Any], ...]
     changes: tuple[Change, ...]
     port: int = 0
+    taken: Tuple | None = None
+    """The tuple that was processed, for `moment.scope`; None for the step at the end of the input."""
+    given: tuple[Tuple, ...] = ()
+    """The tuples of `outputs`."""
 
 
 class Moment:
@@ -88,6 +92,11 @@ class Moment:
     def epoch(self) -> int:
         """The epoch this moment lies in."""
         return self._stretch.segment.epoch
+
+    @property
+    def operator(self) -> str | None:
+        """The operator that is looked at: the one that was jumped to or stepped; None after a jump to an epoch."""
+        return self._operator
 
     @cached_property
     def counters(self) -> dict[str, Counters]:
@@ -210,7 +219,8 @@ class Moment:
     def _told(self, step: Step) -> StepInfo:
         line = self._timeline(step.operator)
         changes = tuple(line.changes[step.number]) if step.number < len(line.changes) else ()
-        return StepInfo(step.operator, step.row, tuple(t.row for t in step.outputs), changes, step.port)
+        rows = tuple(t.row for t in step.outputs)
+        return StepInfo(step.operator, step.row, rows, changes, step.port, step.taken, step.outputs)
 
     def _timeline(self, operator: str) -> Timeline:
         return self._travel.timeline(self._stretch, operator)

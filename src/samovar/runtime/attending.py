@@ -21,6 +21,7 @@ from samovar.control.client import client_for
 from samovar.record.state_files import dumps
 from samovar.runtime.arrival import partition_number
 from samovar.runtime.breaking import Watched
+from samovar.runtime.console import Console
 from samovar.runtime.plain_states import attributes
 from samovar.runtime.turning import Turn, Turns
 
@@ -89,6 +90,7 @@ def attend(task: Task, chain: Chain | None) -> Attendance | None:
     made = Attendance(task, task.control, chain)
     if chain is not None:
         chain.client, chain.attendance = made.client, made
+    made.console = Console(made.client.send, task.epoch, made.instances)
     return made
 
 
@@ -128,6 +130,7 @@ class Attendance:
         """Whether that tuple is processed already."""
         self._began = time.perf_counter()
         self._idle = 0.0
+        self.console: Console | None = None
         self.heard = False
         """Whether somebody has answered."""
 
@@ -218,7 +221,14 @@ class Attendance:
 
     def end(self) -> None:
         """The task is over, in whatever way."""
+        if self.console is not None:
+            self.console.close()
         self.agent.end()
+
+    def instances(self) -> dict[int, str]:
+        """The operators by the ids of their instances."""
+        loaded = self.chain.loaded if self.chain is not None else []
+        return {id(one.instance): name for one, name in zip(loaded, self._names, strict=False)}
 
     # --- what the agent asks ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.record.log import Fact, TupleHeld
 from samovar.record.state_files import dumps
+from samovar.runtime.console import ConsoleLine
 from samovar.runtime.decisions import decided_fact
 from samovar.runtime.expressions import checked_expressions
 from samovar.runtime.inspecting import (
@@ -174,6 +175,14 @@ class Commands:
     def figures(self) -> tuple[WorkerFigures, ...]:
         """What each Python operator does in each worker now, twice a second: tuples, seconds of work, queue, state."""
         return () if self._steering is None else figures_of(self._steering.desk)
+
+    @property
+    def console(self) -> tuple[ConsoleLine, ...]:
+        """What Python operators have printed, line by line: the last 2,000 lines."""
+        if self._steering is None:
+            return ()
+        told = tuple(self._steering.desk.printed)
+        return tuple(ConsoleLine(at, p.operator, p.epoch, p.text) for at, p in told)
 
     # --- tuples that raised -----------------------------------------------------------------------------------------
 

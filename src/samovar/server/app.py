@@ -12,16 +12,19 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 
 from samovar.errors import SamovarError
 from samovar.ids import VERSION
 from samovar.server import (
     routes_charts,
+    routes_compare,
     routes_editing,
     routes_files,
     routes_live,
     routes_runs,
+    routes_steering,
     routes_workflows,
 )
 from samovar.server.auth import Guard
@@ -66,10 +69,20 @@ def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = 
         default_response_class=Answer,
     )
     app.state.parts = parts
-    for module in (routes_workflows, routes_files, routes_runs, routes_charts, routes_editing, routes_live):
+    for module in (
+        routes_workflows,
+        routes_files,
+        routes_runs,
+        routes_steering,
+        routes_compare,
+        routes_charts,
+        routes_editing,
+        routes_live,
+    ):
         app.include_router(module.router)
     _answer_errors(app)
     _serve_pages(app, static)
+    app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=6)
     app.add_middleware(Guard, token=token, loopback=loopback)
     return app
 

@@ -2,7 +2,7 @@
 
 An execution is queued, then becomes a run of the library. Everybody sees all of them: each change is handed to
 `publish` as plain data, on the thread that made it. What ended stays listed until the server ends (and its recording
-stays in the workspace).
+stays in the workspace). Who did what to an execution is part of it; `keep` is told as well, once there is a run.
 """
 
 from __future__ import annotations
@@ -12,20 +12,28 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from samovar.errors import NotInWorkspace, SamovarError, WorkspaceError
+from samovar.errors import CommandRefused, NotInWorkspace, SamovarError, WorkspaceError
+from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
 
 if TYPE_CHECKING:
+    from samovar.runtime.inspecting import WorkerFigures
     from samovar.runtime.run import Run
+    from samovar.runtime.statistics import Statistics
 
 __all__ = ["Execution", "Executions"]
 
 log = logging.getLogger("samovar")
 _KEPT = 100
 """Ended executions that stay listed."""
+_DEEDS = 300
+"""Things people did to an execution that stay listed with it."""
+_TICK = 0.3
+"""Seconds after which a run is looked at again: figures of its workers, tuples it holds."""
 ENDED = ("completed", "failed", "stopped")
 
 
@@ -40,14 +48,19 @@ class Execution:
         self.asked = time.time()
         self.make = make
         self.run: Run | None = None
+        self.parent: str | None = None
         self.stopped_by: str | None = None
+        self.paused_by: str | None = None
         self.error: dict[str, Any] | None = None
+        self.deeds: deque[dict[str, Any]] = deque(maxlen=_DEEDS)
+        self.watches: list[dict[str, Any]] = []
+        self.live: dict[str, dict[str, Any]] = {}
         self._status = "queued"
         self.done = threading.Event()
 
     @property
     def status(self) -> str:
-        """queued, starting, running, completed, failed or stopped."""
+        """queued, starting, running, pausing, paused, holding, completed, failed or stopped."""
         if self.run is not None and self._status == "running":
             return self.run.status if self.run.status not in ENDED or self.done.is_set() else "running"
         return self._status
@@ -55,6 +68,7 @@ class Execution:
     def data(self) -> dict[str, Any]:
         """Plain data for JSON."""
         run = self.run
+        progress = run.progress.as_dict() if run is not None else None
         return {
             "execution": self.id,
             "workflow": self.workflow,
@@ -63,26 +77,116 @@ class Execution:
             "asked": self.asked,
             "status": self.status,
             "stopped_by": self.stopped_by,
+            "paused_by": self.paused_by,
+            "parent": self.parent,
             "run": run.id if run is not None else None,
-            "progress": run.progress.as_dict() if run is not None else None,
+            "progress": progress,
+            "live": self.live,
+            "held": self.held(),
+            "reached": self.reached(),
+            "watches": list(self.watches),
+            "printed": 0 if run is None else len(run.console),
+            "deeds": list(self.deeds),
             "error": self.error,
         }
+
+    def held(self) -> list[dict[str, Any]]:
+        """The tuples that wait for a decision, in brief."""
+        if self.run is None or self.done.is_set():
+            return []
+        return [
+            {"hold": h.hold, "operator": h.operator, "epoch": h.epoch, "error": h.error}
+            for h in self.run.holds
+        ]
+
+    def going(self) -> Run:
+        """The run, if it has started and not ended."""
+        if self.run is None or self.done.is_set():
+            raise CommandRefused(
+                f"Expected an execution that runs, but it is {self.status}.",
+                state=self.status,
+                hint="A queued one is waited for; of one that has ended, the recording can be travelled in.",
+            )
+        return self.run
+
+    def look(self, now: Statistics | None = None) -> Any:
+        """What may change without anybody asking: the state, held tuples, figures, printed lines."""
+        run = self.run
+        if run is None:
+            return self.status
+        if now is not None:
+            self.live = _figures(now, run.figures)
+        if self.paused_by is not None and run.status == "running":
+            self.paused_by = None
+        return self.status, [h["hold"] for h in self.held()], self.reached(), self.live, len(run.console)
+
+    def reached(self) -> list[dict[str, Any]]:
+        """The breakpoints at which the run is paused."""
+        if self.run is None or self.done.is_set():
+            return []
+        return [
+            {"operator": r.operator, "epoch": r.epoch, "row": row_data(r.row), "note": r.note}
+            for r in self.run.reached
+        ]
+
+
+def _figures(now: Statistics, workers: Iterable[WorkerFigures]) -> dict[str, dict[str, Any]]:
+    """Figures of each operator that has done something; `a_tuple`: seconds of work, of those that tell."""
+    worked: dict[str, tuple[float, int]] = {}
+    for one in workers:
+        seconds, taken = worked.get(one.operator, (0.0, 0))
+        worked[one.operator] = (seconds + one.seconds, taken + one.taken)
+    made = {}
+    for op in now.operators:
+        if op.taken or op.given or op.workers:
+            seconds, taken = worked.get(op.name, (0.0, 0))
+            made[op.name] = {
+                "taken": op.taken,
+                "given": op.given,
+                "rate": op.rate,
+                "busy": op.busy,
+                "queue": op.queue,
+                "workers": op.workers,
+                "state_entries": op.state_entries,
+                "state_bytes": op.state_bytes,
+                "skew": op.skew,
+                "a_tuple": seconds / taken if taken else None,
+            }
+    return made
 
 
 class Executions:
     """The queue and its one worker thread."""
 
-    def __init__(self, publish: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        publish: Callable[[dict[str, Any]], None],
+        keep: Callable[[str, dict[str, Any]], None] = lambda run, deed: None,
+    ) -> None:
         self._publish = publish
+        self._keep = keep
         self._queue: queue.Queue[Execution | None] = queue.Queue()
         self._all: dict[str, Execution] = {}
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def submit(self, workflow: str | None, title: str, by: str, make: Callable[[], Run]) -> Execution:
-        """Queue a run. `make` starts it, on the worker's thread; what it raises is the execution's error."""
+    def submit(
+        self,
+        workflow: str | None,
+        title: str,
+        by: str,
+        make: Callable[[], Run],
+        *,
+        parent: str | None = None,
+    ) -> Execution:
+        """Queue a run. `make` starts it, on the worker's thread; what it raises is the execution's error.
+
+        `parent` is the run that it forks.
+        """
         made = Execution(workflow, title, by, make)
+        made.parent = parent
+        self._note(made, by, "asked for the fork" if parent is not None else "asked for the run")
         with self._guard:
             if self._closed:
                 raise WorkspaceError("The server is ending: nothing new is started.")
@@ -113,6 +217,23 @@ class Executions:
             )
         return found
 
+    def workflow_of(self, run: str) -> str | None:
+        """The workflow that a run of this server's time belongs to; None when it is not known."""
+        return next((e.workflow for e in self.list() if e.run is not None and e.run.id == run), None)
+
+    def told(self, execution: Execution, by: str, did: str, **about: Any) -> Execution:
+        """Tell everybody that somebody did something to an execution."""
+        self._note(execution, by, did, **about)
+        execution.look()
+        self._publish(execution.data())
+        return execution
+
+    def _note(self, execution: Execution, by: str, did: str, **about: Any) -> None:
+        deed = {"at": time.time(), "by": by, "did": did, **about}
+        execution.deeds.append(deed)
+        if execution.run is not None:
+            self._keep(execution.run.id, deed)
+
     def stop(self, id: str, by: str) -> Execution:
         """Stop an execution, queued or running, and wait until it has stopped."""
         found = self.get(id)
@@ -120,6 +241,8 @@ class Executions:
             if found.done.is_set():
                 return found
             found.stopped_by = by
+        self._note(found, by, "stopped it")
+        with self._guard:
             queued = found._status == "queued"
             if queued:
                 found._status = "stopped"
@@ -156,9 +279,12 @@ class Executions:
         try:
             run = execution.make()
             run.on_progress(lambda _: self._publish(execution.data()))
+            for deed in list(execution.deeds):
+                self._keep(run.id, deed)
             execution.run = run
             execution._status = "running"
             self._publish(execution.data())
+            threading.Thread(target=self._watch, args=(execution,), name="samovar-look", daemon=True).start()
             if execution.stopped_by is not None:  # while it started
                 run.stop()
             try:
@@ -179,4 +305,18 @@ class Executions:
             ended = "stopped"
         execution._status = ended
         execution.done.set()
+        execution.live = {}
         self._publish(execution.data())
+
+    def _watch(self, execution: Execution) -> None:
+        """Tell what changes without anybody asking, until the execution has ended."""
+        assert execution.run is not None
+        before: Any = None
+        for figures in execution.run.statistics(every=_TICK):
+            now = execution.look(figures)
+            if execution.done.is_set():
+                execution.live = {}
+                return
+            if now != before:
+                self._publish(execution.data())
+            before = now

@@ -1,15 +1,18 @@
 """Journeys: recordings that somebody travels in, and the moments they went to.
 
 Moments are named by short ids, so that a browser can hold them. A journey keeps the last few hundred; a moment that is
-forgotten can be gone to again. Journeys nobody used for a while give back what they hold. Each journey has a lock:
-travelling shares traces, and those are made one at a time.
+forgotten can be gone to again, by its address: where was jumped to, and the steps from there. An address means the
+same to every server that has the recording. Journeys nobody used for a while give back what they hold. Each journey has
+a lock: travelling shares traces, and those are made one at a time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,16 +21,65 @@ import samovar as sv
 from samovar.errors import NotInWorkspace, TimeTravelError
 from samovar.replay.moment import Moment
 from samovar.replay.past import Past
+from samovar.replay.trace import Tuple
 from samovar.server.engine import Engine
 from samovar.server.plain import moment_data, plain, row_data
 
-__all__ = ["STEPS", "Journey", "Journeys"]
+__all__ = ["STEPS", "Address", "Journey", "Journeys"]
 
 STEPS = ("over", "into", "out", "back")
 _MOMENTS = 300
 _OPEN = 6
+_KEYS = 100_000
+"""Keys of a map that are looked through for one."""
 _STATES = 50
 """Entries of a map of the state on one page."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a moment is: where was jumped to, and the steps (how, operator) from there."""
+
+    to: Mapping[str, Any]
+    steps: tuple[tuple[str, str | None], ...] = ()
+
+    def stepped(self, how: str, operator: str | None) -> Address:
+        """The address after one more step; a step back takes the one before it away."""
+        if how == "back" and self.steps and self.steps[-1][0] != "back":
+            return Address(self.to, self.steps[:-1])
+        taken = operator if how in ("over", "into") else None
+        return Address(self.to, (*self.steps, (how, taken)))
+
+    def data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"to": dict(self.to), "steps": [list(s) for s in self.steps]}
+
+
+def _stepped(at: Moment, how: str, operator: str | None) -> Moment:
+    if how in ("over", "into") and not operator:
+        raise TimeTravelError(
+            f"Expected an operator to step {how}, got none.", hint="Choose an operator on the canvas."
+        )
+    if how == "over":
+        return at.step_over(str(operator))
+    if how == "into":
+        return at.step_into(str(operator))
+    if how == "out":
+        return at.step_out()
+    if how == "back":
+        return at.step_back()
+    raise TimeTravelError(f"Expected one of {', '.join(STEPS)}, got '{how}'.")
+
+
+def _key(value: Any, shown: Any) -> Any:
+    """The key of a map that a browser knows in its plain form; of a list, the index."""
+    if isinstance(value, Mapping):
+        for key in islice(value, _KEYS):
+            if plain(key) == shown:
+                return key
+    if isinstance(shown, list | dict):
+        raise TimeTravelError(f"Expected a key of this state, got {str(shown)[:80]}.")
+    return shown
 
 
 class Journey:
@@ -39,8 +91,9 @@ class Journey:
         self.past: Past = sv.open(path, spark=engine.session())
         self.lock = threading.RLock()
         self.status = self.past.status
-        self.operators = list(self.past.workflow.graph().ops)
-        self._moments: OrderedDict[str, Moment] = OrderedDict()
+        self._graph = self.past.workflow.graph()
+        self.operators = list(self._graph.ops)
+        self._moments: OrderedDict[str, tuple[Moment, Address]] = OrderedDict()
         self._count = 0
 
     # --- going ----------------------------------------------------------------------------------------------------
@@ -55,48 +108,79 @@ class Journey:
     ) -> dict[str, Any]:
         """Go to an interaction, after some tuples of an operator, an epoch's start, or (nothing given) the end."""
         with self.lock:
-            self._refresh()
-            return self._data(self.past.jump(interaction or operator, tuples=tuples, epoch=epoch))
+            self.refresh()
+            to = {"interaction": interaction, "operator": operator, "tuples": tuples, "epoch": epoch}
+            address = Address({name: value for name, value in to.items() if value is not None})
+            return self._data(self.past.jump(interaction or operator, tuples=tuples, epoch=epoch), address)
+
+    def visit(self, address: Address) -> dict[str, Any]:
+        """Go to the moment at an address."""
+        with self.lock:
+            self.refresh()
+            to = address.to
+            at: Moment | None
+            if to.get("failure"):
+                at = self.past.failure()
+            elif "predicate" in to:
+                at = self.past.first(str(to["operator"]), str(to["predicate"]))
+            else:
+                name = to.get("interaction") or to.get("operator")
+                at = self.past.jump(name, tuples=to.get("tuples"), epoch=to.get("epoch"))
+            if at is None:
+                raise TimeTravelError(
+                    "Expected a moment at this address, but that never happened in this run."
+                )
+            for how, operator in address.steps:
+                at = _stepped(at, how, operator)
+            return self._data(at, address)
+
+    def arrive(self, at: Moment, operator: str | None, otherwise: Address | None = None) -> dict[str, Any]:
+        """Take in a moment that was found. Its address: so many tuples of an operator, if that leads there."""
+        with self.lock:
+            address = otherwise or Address({"epoch": at.epoch})
+            counted = at.counters.get(operator or "")
+            if operator is not None and counted is not None:
+                number = sum(counted.taken)
+                with contextlib.suppress(TimeTravelError):  # in an epoch that failed no tuples are counted
+                    again = self.past.jump(operator, tuples=number)
+                    if again.epoch == at.epoch and again.counters == at.counters:
+                        address = Address({"operator": operator, "tuples": number})
+            return self._data(at, address)
 
     def step(self, id: str, how: str, operator: str | None) -> dict[str, Any]:
         """Step from a moment; `over` and `into` need an operator."""
         with self.lock:
-            at = self._moment(id)
-            if how in ("over", "into") and not operator:
-                raise TimeTravelError(
-                    f"Expected an operator to step {how}, got none.", hint="Choose an operator on the canvas."
-                )
-            if how == "over":
-                made = at.step_over(str(operator))
-            elif how == "into":
-                made = at.step_into(str(operator))
-            elif how == "out":
-                made = at.step_out()
-            elif how == "back":
-                made = at.step_back()
-            else:
-                raise TimeTravelError(f"Expected one of {', '.join(STEPS)}, got '{how}'.")
-            return self._data(made)
+            at, address = self._moment(id), self._moments[id][1]
+            return self._data(_stepped(at, how, operator), address.stepped(how, operator))
 
     def first(self, operator: str, predicate: str) -> dict[str, Any] | None:
         """The first moment where something holds, or None."""
         with self.lock:
-            self._refresh()
+            self.refresh()
             found = self.past.first(operator, predicate)
-            return None if found is None else self._data(found)
+            asked = Address({"operator": operator, "predicate": predicate})
+            return None if found is None else self.arrive(found, operator, asked)
 
     def failure(self) -> dict[str, Any] | None:
         """The moment just before the tuple a run failed at, or None."""
         with self.lock:
             found = self.past.failure()
-            return None if found is None else self._data(found)
+            return None if found is None else self._data(found, Address({"failure": True}))
+
+    def last_change(self, id: str, operator: str, name: str, key: Any, keyed: bool) -> dict[str, Any] | None:
+        """The moment after the last step that changed a value of an operator's state, or an entry of one."""
+        with self.lock:
+            at = self._moment(id)
+            real = _key(at.state(operator).get(name), key) if keyed else None
+            found = at.last_change(operator, real, name)
+            return None if found is None else self.arrive(found, operator)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def moment(self, id: str) -> dict[str, Any]:
         """A moment that was gone to."""
         with self.lock:
-            return moment_data(id, self._moment(id), self.operators)
+            return self._told(id, self._moment(id))
 
     def state(
         self, id: str, operator: str, name: str | None, start: int, where: str | None
@@ -132,6 +216,28 @@ class Journey:
             found = self._moment(id).pending(operator, limit)
             return [{"from": t.operator, "row": row_data(t.row)} for t in found]
 
+    def scope(self, id: str, of: str, operator: str, number: int) -> dict[str, Any]:
+        """A tuple and all that was made from it: of those that wait at an operator, of the last step or its outputs."""
+        with self.lock:
+            at = self._moment(id)
+            last = at.last
+            tuples: Sequence[Tuple | None] = ()
+            if of == "pending":
+                tuples = at.pending(operator, number + 1)
+            elif last is not None:
+                tuples = [last.taken] if of == "taken" else last.given
+            chosen = tuples[number] if number < len(tuples) else None
+            if chosen is None:
+                raise TimeTravelError("Expected a tuple of this moment, got one that is not there.")
+            found = at.scope(chosen)
+            givers = {t.operator for t in found}
+            takers = {op.name for op in self._graph.ops.values() if givers & set(op.inputs)}
+            return {
+                "operators": sorted(givers | takers),
+                "from": sorted(givers),
+                "tuples": [{"operator": t.operator, "row": row_data(t.row)} for t in found[:200]],
+            }
+
     def can_step(self, id: str, operator: str) -> dict[str, Any]:
         """Whether the operator's next tuple can be stepped over, and if not, why."""
         with self.lock:
@@ -164,17 +270,26 @@ class Journey:
             self._moments.clear()
             self.past.close()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """See what was committed since, if the run was going on. Moments that were gone to stay."""
         if self.status not in ("completed", "failed", "stopped"):
             self.past = sv.open(self._path, spark=self._engine.session())
             self.status = self.past.status
 
-    def _data(self, moment: Moment) -> dict[str, Any]:
+    def address(self, id: str) -> Address:
+        """Where a moment is."""
+        with self.lock:
+            self._moment(id)
+            return self._moments[id][1]
+
+    def _told(self, id: str, moment: Moment) -> dict[str, Any]:
+        return {**moment_data(id, moment, self.operators), "address": self._moments[id][1].data()}
+
+    def _data(self, moment: Moment, address: Address) -> dict[str, Any]:
         self._count += 1
         id = f"m{self._count}"
-        made = moment_data(id, moment, self.operators)
-        self._moments[id] = moment
+        self._moments[id] = (moment, address)
+        made = self._told(id, moment)
         while len(self._moments) > _MOMENTS:
             self._moments.popitem(last=False)
         return made
@@ -187,7 +302,7 @@ class Journey:
                 hint="It was forgotten: jump there again.",
             )
         self._moments.move_to_end(id)
-        return found
+        return found[0]
 
 
 class Journeys:

@@ -9,10 +9,12 @@ from typing import cast
 from starlette.requests import HTTPConnection
 
 from samovar.server.checking import Checker
+from samovar.server.comparisons import Comparisons
 from samovar.server.engine import Engine
 from samovar.server.executions import Executions
 from samovar.server.journeys import Journeys
 from samovar.server.live import Live
+from samovar.server.notebook import Notebooks
 from samovar.server.rooms import Rooms
 from samovar.server.workspace import Workspace
 
@@ -28,14 +30,17 @@ class Parts:
     live: Live = field(default_factory=Live)
     rooms: Rooms = field(init=False)
     checker: Checker = field(init=False)
+    notebooks: Notebooks = field(init=False)
     executions: Executions = field(init=False)
     journeys: Journeys = field(init=False)
+    comparisons: Comparisons = field(default_factory=Comparisons)
     _closed: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.rooms = Rooms(self.workspace)
         self.checker = Checker(self.workspace.files)
-        self.executions = Executions(lambda data: self.live.publish("execution", data))
+        self.notebooks = Notebooks(self.workspace.notebooks, lambda data: self.live.publish("notebook", data))
+        self.executions = Executions(lambda data: self.live.publish("execution", data), self.notebooks.did)
         self.journeys = Journeys(self.engine)
 
     def rest_when_idle(self, minutes: float) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 from samovar.record.log import Counters
 from samovar.replay.moment import Moment, StepInfo
 from samovar.replay.trace import ABSENT, Change
+from samovar.runtime.inspecting import InFlight, Inspection
 
-__all__ = ["change_data", "moment_data", "plain", "row_data", "step_data"]
+__all__ = ["change_data", "inspection_data", "moment_data", "plain", "row_data", "state_data", "step_data"]
 
 _ENTRIES = 100
 """Entries of a container inside a value."""
@@ -87,6 +88,32 @@ def _text(value: Any) -> str:
 def row_data(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A row, column by column."""
     return None if row is None else {str(k): plain(v) for k, v in row.items()}
+
+
+def state_data(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A state by its names: maps as their first entries, other values whole."""
+    made: dict[str, Any] = {}
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            entries = [[plain(k), plain(v)] for k, v in islice(value.items(), _ENTRIES)]
+            made[name] = {"kind": "map", "size": len(value), "start": 0, "entries": entries}
+        else:
+            made[name] = {"kind": "value", "value": plain(value)}
+    return made
+
+
+def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]:
+    """An operator of a run that goes on: its state, and what it has in flight (None: nobody asked)."""
+    return {
+        "operator": seen.operator,
+        "epoch": seen.epoch,
+        "consistent": seen.consistent,
+        "note": seen.note,
+        "state": state_data(seen.state),
+        "tuples": sum(p.tuples or 0 for p in seen.parts),
+        "in_flight": None if flying is None else [row_data(r) for r in flying.rows],
+        "more": 0 if flying is None else flying.more,
+    }
 
 
 def change_data(change: Change) -> dict[str, Any]:

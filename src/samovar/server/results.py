@@ -7,7 +7,8 @@ computed by Spark, which gives the page alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,9 @@ from samovar.replay.past import Past
 from samovar.server.plain import row_data
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Page", "page_of"]
+__all__ = ["Page", "check_column", "page_of", "result_frame", "said"]
 
 MOST = 1000
 """Rows of a page."""
@@ -61,7 +62,7 @@ def page_of(
     schema = pq.read_schema(files[0])
     columns = [{"name": f.name, "type": str(f.type)} for f in schema]
     if where or sort:
-        table, total = _by_spark(session(), files, schema.names, where, sort, descending, start, count)
+        table, total = _by_spark(past, sink, session, schema.names, where, sort, descending, start, count)
     else:
         table, total = _plain(files, start, count)
     return Page(columns, [row_data(r) for r in table.to_pylist()], start, total)
@@ -102,9 +103,47 @@ def _plain(files: list[Path], start: int, count: int) -> tuple[pa.Table, int]:
     return pa.concat_tables(made, promote_options="permissive"), at
 
 
+def result_frame(
+    past: Past, sink: str, where: str | None, session: Callable[[], SparkSession]
+) -> DataFrame | None:
+    """The rows of a sink that meet a condition, as a DataFrame; None when nothing was kept."""
+    files = _files(past, sink)
+    if not files:
+        return None
+    frame = session().read.parquet(*map(str, files))
+    with said(where, frame.columns):
+        return frame.filter(where) if where else frame
+
+
+def check_column(name: str, names: list[str]) -> None:
+    """Raise when a result has no such column."""
+    if name not in names:
+        close = nearest(name, names)
+        raise SchemaProblem(
+            f"Expected a column of the result, got '{name}'.",
+            hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(names)}.",
+        )
+
+
+@contextmanager
+def said(where: str | None, names: list[str]) -> Iterator[None]:
+    """What Spark says of a condition, as an error of the library's."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        first = re.sub(r"^\[\w+(\.\w+)*\]\s*", "", str(error).splitlines()[0])
+        raise SchemaProblem(
+            f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {first}",
+            hint="For example: amount > 100 AND customer = 'Bob'.",
+        ) from None
+
+
 def _by_spark(
-    spark: SparkSession,
-    files: list[Path],
+    past: Past,
+    sink: str,
+    session: Callable[[], SparkSession],
     names: list[str],
     where: str | None,
     sort: str | None,
@@ -112,28 +151,16 @@ def _by_spark(
     start: int,
     count: int,
 ) -> tuple[pa.Table, int | None]:
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    frame = spark.read.parquet(*map(str, files))
-    if sort is not None and sort not in names:
-        close = nearest(sort, names)
-        raise SchemaProblem(
-            f"Expected a column of the result, got '{sort}'.",
-            hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(names)}.",
-        )
-    try:
-        if where:
-            frame = frame.filter(where)
-        total = frame.count() if where else sum(pq.read_metadata(f).num_rows for f in files)
+    if sort is not None:
+        check_column(sort, names)
+    frame = result_frame(past, sink, where, session)
+    assert frame is not None
+    with said(where, names):
+        total = frame.count() if where else sum(pq.read_metadata(f).num_rows for f in _files(past, sink))
         if sort is not None:
             quoted = "`" + sort.replace("`", "``") + "`"
             key = F.col(quoted)
             frame = frame.orderBy(key.desc_nulls_last() if descending else key.asc_nulls_last())
         return frame.offset(start).limit(count).toArrow(), total
-    except PySparkException as error:
-        first = re.sub(r"^\[\w+(\.\w+)*\]\s*", "", str(error).splitlines()[0])
-        raise SchemaProblem(
-            f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {first}",
-            hint="For example: amount > 100 AND customer = 'Bob'.",
-        ) from None

@@ -10,15 +10,16 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
 import samovar as sv
-from samovar.errors import SamovarError, WorkflowError
+from samovar.errors import SamovarError
 from samovar.graph import operators as ops
-from samovar.graph.code import operator_from_code
 from samovar.graph.document import load
 from samovar.server.confine import confine
-from samovar.server.journeys import Journey
+from samovar.server.journeys import Address, Journey
 from samovar.server.parts import Parts, parts
 from samovar.server.problems import problem_data
 from samovar.server.results import MOST, page_of
+from samovar.server.routes_steering import Asked, other_logic
+from samovar.server.versions import read_version
 
 __all__ = ["router"]
 
@@ -26,16 +27,12 @@ router = APIRouter(prefix="/api", tags=["runs"])
 The = Annotated[Parts, Depends(parts)]
 
 
-class Asked(BaseModel):
-    """Who asks."""
-
-    by: str = Field("", max_length=200)
-
-
 class RunAsked(Asked):
-    """A run: all of a workflow, or up to an operator."""
+    """A run: of the workflow as it is or of a version, all of it or up to an operator; what is done with errors."""
 
     to: str | None = Field(None, max_length=200)
+    on_error: Literal["fail", "hold"] = "fail"
+    version: int | None = None
 
 
 class Jump(BaseModel):
@@ -47,6 +44,52 @@ class Jump(BaseModel):
     epoch: int | None = None
 
 
+class When(BaseModel):
+    """A question: the first moment where something holds of an operator."""
+
+    operator: str
+    predicate: str = Field(max_length=10_000)
+
+
+class Failure(BaseModel):
+    """The moment just before the tuple that a run failed at."""
+
+    failure: Literal[True]
+
+
+class Visit(BaseModel):
+    """The address of a moment: where was jumped to, and the steps from there."""
+
+    to: Jump | When | Failure
+    steps: list[tuple[Literal["over", "into", "out", "back"], str | None]] = Field(
+        default_factory=list, max_length=5000
+    )
+
+
+class Change(BaseModel):
+    """A value of an operator's state, or an entry of one (`keyed`)."""
+
+    operator: str
+    name: str
+    key: Any = None
+    keyed: bool = False
+
+
+class Scope(BaseModel):
+    """A tuple of a moment: one that waits at an operator, the one taken last, or one that was given for it."""
+
+    of: Literal["pending", "taken", "given"]
+    operator: str = ""
+    number: int = Field(0, ge=0, le=1000)
+
+
+class Note(Asked):
+    """A note for a moment."""
+
+    moment: str
+    text: str = Field(max_length=2000)
+
+
 class Step(BaseModel):
     """A step from a moment."""
 
@@ -55,18 +98,12 @@ class Step(BaseModel):
     operator: str | None = None
 
 
-class When(BaseModel):
-    """A question: the first moment where something holds of an operator."""
-
-    operator: str
-    predicate: str = Field(max_length=10_000)
-
-
 class Fork(Asked):
     """A fork: for each changed operator its code (Python operators) or its expression."""
 
-    changes: dict[str, str] = {}
+    changes: dict[str, str] = Field(default_factory=dict)
     row: dict[str, Any] | None = None
+    workflow: str | None = None
 
 
 # --- executions -----------------------------------------------------------------------------------------------------
@@ -80,9 +117,12 @@ def executions(the: The) -> list[dict[str, Any]]:
 
 @router.post("/workflows/{id}/run", status_code=202)
 async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
-    """Queue a run of a workflow as it is now; `to`: only what leads to that operator, whose rows are kept."""
-    with the.rooms.use(id) as room:
-        document = room.read().document
+    """Queue a run of a workflow as it is now, or of a version; `to`: only what leads to that operator."""
+    if given.version is not None:
+        document = read_version(the.workspace.workflow(id), given.version)["document"]
+    else:
+        with the.rooms.use(id) as room:
+            document = room.read().document
     confine(document, the.workspace.files)
     flow = load(document, folder=the.workspace.files)
     if given.to is not None:
@@ -90,7 +130,9 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
     flow.graph()
 
     def make() -> Any:
-        return flow.start(spark=the.engine.session(), record=the.workspace.runs, watch=True)
+        return flow.start(
+            spark=the.engine.session(), record=the.workspace.runs, watch=True, on_error=given.on_error
+        )
 
     return the.executions.submit(id, flow.name, given.by, make).data()
 
@@ -146,7 +188,14 @@ def recording(the: The, run: str) -> dict[str, Any]:
         **_summary(the, run),
         "progress": past.progress.as_dict(),
         "epoch_list": [
-            {"epoch": e.epoch, "level": e.level, "seconds": e.seconds, "at": e.at} for e in history.epochs
+            {
+                "epoch": e.epoch,
+                "level": e.level,
+                "seconds": e.seconds,
+                "at": e.at,
+                "taken": {name: sum(c.taken) for name, c in e.counters.items() if c.taken},
+            }
+            for e in history.epochs
         ],
         "failed_epoch": failed.epoch if failed is not None else None,
         "message": history.ended.error if history.ended is not None else None,
@@ -205,6 +254,13 @@ def step(the: The, run: str, given: Step) -> dict[str, Any]:
     return _journey(the, run).step(given.moment, given.how, given.operator)
 
 
+@router.post("/recordings/{run}/visit")
+def visit(the: The, run: str, given: Visit) -> dict[str, Any]:
+    """Go to the moment at an address, as moments carry it."""
+    to = given.to.model_dump(exclude_none=True)
+    return _journey(the, run).visit(Address(to, tuple(given.steps)))
+
+
 @router.post("/recordings/{run}/first")
 def first(the: The, run: str, question: When) -> dict[str, Any]:
     """The first moment where something holds, under `found`; null when it never did."""
@@ -255,26 +311,58 @@ def lines(the: The, run: str, moment: str, operator: str) -> list[dict[str, Any]
     return _journey(the, run).lines(moment, operator)
 
 
+@router.post("/recordings/{run}/moments/{moment}/last_change")
+def last_change(the: The, run: str, moment: str, given: Change) -> dict[str, Any]:
+    """The moment after the step that changed a value last, under `found`; null when none did."""
+    found = _journey(the, run).last_change(moment, given.operator, given.name, given.key, given.keyed)
+    return {"found": found}
+
+
+@router.post("/recordings/{run}/moments/{moment}/scope")
+def scope(the: The, run: str, moment: str, given: Scope) -> dict[str, Any]:
+    """A tuple and all that was made from it: `operators` that it went through, `tuples`."""
+    return _journey(the, run).scope(moment, given.of, given.operator, given.number)
+
+
 @router.post("/recordings/{run}/moments/{moment}/fork", status_code=202)
 def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
     """Queue a new run that starts from a moment, with other logic or a corrected tuple."""
     journey = _journey(the, run)
     at = journey.at(moment)
     workflow = journey.past.workflow
-    changes = {name: _changed(workflow, name, text) for name, text in given.changes.items()}
+    changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
 
     def make() -> Any:
         with journey.lock:
             return at.fork(changes, row=given.row, record=the.workspace.runs, watch=True)
 
-    return the.executions.submit(None, f"{workflow.name} (fork)", given.by, make).data()
+    belongs = the.executions.workflow_of(run)
+    if belongs is None and given.workflow is not None:
+        the.workspace.workflow(given.workflow)
+        belongs = given.workflow
+    return the.executions.submit(belongs, f"{workflow.name} (fork)", given.by, make, parent=run).data()
 
 
-def _changed(workflow: sv.Workflow, name: str, text: str) -> Any:
-    """What `Moment.fork` takes for an operator: an instance made from code, or an expression as it is."""
-    op = workflow.graph().ops.get(name)
-    if op is None:
-        raise WorkflowError(f"Expected an operator of the run, got '{name}'.", operator=name)
-    if isinstance(op, ops.Python):
-        return operator_from_code(msgspec.structs.replace(op, code=text))
-    return text
+# --- the notebook ---------------------------------------------------------------------------------------------------
+
+
+@router.get("/recordings/{run}/notebook")
+def notebook(the: The, run: str) -> list[dict[str, Any]]:
+    """Who did what to a run, and the notes pinned to its moments."""
+    the.workspace.recording(run)
+    return the.notebooks.read(run)
+
+
+@router.post("/recordings/{run}/notes", status_code=201)
+def pin(the: The, run: str, given: Note) -> dict[str, Any]:
+    """Pin a note to a moment."""
+    journey = _journey(the, run)
+    at = journey.at(given.moment)
+    return the.notebooks.note(run, given.by, given.text, journey.address(given.moment).data(), at.epoch)
+
+
+@router.delete("/recordings/{run}/notes/{note}", status_code=204)
+def unpin(the: The, run: str, note: str) -> None:
+    """Take a note back."""
+    the.workspace.recording(run)
+    the.notebooks.remove(run, note)

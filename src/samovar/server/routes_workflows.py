@@ -102,7 +102,7 @@ async def open_example(the: Parts, name: str) -> str:
     if name in the.workspace.list_workflows():
         return name
     id: str = (await new_example(the, name))["workflow"]
-    await run_workflow(the, id, RunAsked(by="samovar", to=None))
+    await run_workflow(the, id, RunAsked(by="samovar", to=None, on_error="fail"))
     return id
 
 

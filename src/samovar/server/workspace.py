@@ -3,6 +3,7 @@
     workflows/<id>/   a shared document and its named versions
     files/            what was uploaded; paths in documents are relative to this folder
     runs/             recordings
+    notebooks/        what people did to runs, and noted about their moments
 
 Guarantee: every path that comes from outside goes through `inside`, which gives a path below its folder or raises
 OutsideWorkspace, symbolic links included. One server at a time works on a workspace.
@@ -53,6 +54,7 @@ class Workspace:
         self.workflows = self.root / "workflows"
         self.files = self.root / "files"
         self.runs = self.root / "runs"
+        self.notebooks = self.root / "notebooks"
         try:
             for folder in (self.workflows, self.files, self.runs):
                 folder.mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,8 @@ export class Api {
   restore = (id: string, version: number) =>
     this.call<void>("POST", `/api/workflows/${e(id)}/versions/${version}/restore`);
 
-  run = (id: string, by: string) => this.call<Execution>("POST", `/api/workflows/${e(id)}/run`, { by });
+  run = (id: string, by: string, options: { on_error?: "hold" | "fail"; version?: number } = {}) =>
+    this.call<Execution>("POST", `/api/workflows/${e(id)}/run`, { by, ...options });
   stop = (execution: string, by: string) =>
     this.call<Execution>("POST", `/api/executions/${e(execution)}/stop`, { by });
 
@@ -97,8 +98,8 @@ export class Api {
     this.get<{ from: string; row: Record<string, Json> }[]>(
       `/api/recordings/${e(run)}/moments/${e(moment)}/pending/${e(operator)}`,
     );
-  fork = (run: string, moment: string, changes: Record<string, string>, by: string) =>
-    this.call<Execution>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/fork`, { changes, by });
+  fork = (run: string, moment: string, changes: Record<string, string>, by: string, workflow: string) =>
+    this.call<Execution>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/fork`, { changes, by, workflow });
 }
 
 const e = encodeURIComponent;

@@ -1,12 +1,17 @@
 /** Executions as everybody sees them: news in, the state of the runs out. Pure, apart from the socket at the end. */
-import type { Execution, OperatorProgress } from "./types";
+import type { Execution } from "./types";
+import { brief } from "./values";
 
-export type News = { kind: "executions"; data: Execution[] } | { kind: "execution"; data: Execution };
+export type News =
+  | { kind: "executions"; data: Execution[] }
+  | { kind: "execution"; data: Execution }
+  | { kind: "notebook"; data: { run: string } };
 
 export const ENDED = ["completed", "failed", "stopped"];
 
 /** The executions after some news, in the order they were asked for. */
 export function told(known: Execution[], news: News): Execution[] {
+  if (news.kind === "notebook") return known;
   if (news.kind === "executions") return [...news.data].sort((a, b) => a.asked - b.asked);
   const others = known.filter((e) => e.execution !== news.data.execution);
   return [...others, news.data].sort((a, b) => a.asked - b.asked);
@@ -21,11 +26,6 @@ export function isActive(execution: Execution | null): boolean {
   return execution !== null && !ENDED.includes(execution.status);
 }
 
-/** Counters by operator name. */
-export function countersOf(execution: Execution | null): Map<string, OperatorProgress> {
-  return new Map((execution?.progress?.operators ?? []).map((o) => [o.name, o]));
-}
-
 /** A line on an execution: who asked, what it does. Never by colour alone. */
 export function describe(execution: Execution): string {
   const who = execution.by ? ` (asked for by ${execution.by})` : "";
@@ -37,6 +37,17 @@ export function describe(execution: Execution): string {
     case "running": {
       const progress = execution.progress;
       return progress ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}` : `Runs${who}`;
+    }
+    case "pausing":
+      return `Pauses${execution.paused_by ? `, asked for by ${execution.paused_by}` : ""}`;
+    case "paused": {
+      const at = execution.reached[0];
+      if (at) return `Paused at a breakpoint of ${at.operator}: ${at.row ? brief(at.row, 60) : at.note}`;
+      return `Paused${execution.paused_by ? ` by ${execution.paused_by}` : ""}`;
+    }
+    case "holding": {
+      const held = execution.held[0];
+      return held ? `${held.operator} holds a tuple: ${held.error}` : "A tuple is held";
     }
     case "stopped":
       return `Stopped${execution.stopped_by ? ` by ${execution.stopped_by}` : ""}`;

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 
 import { Api, ApiError } from "./api";
-import { countersOf, describe as words, latest, told } from "./executions";
+import { describe as words, latest, told } from "./executions";
 import { fieldsOf, parse, shown } from "./form";
 import { arrange } from "./layout";
 import { PAGE, Pages } from "./pages";
 import { entries, search } from "./palette";
 import { person } from "./person";
+import { asText, changedRow, duration, withLive } from "./steering";
 import type { Execution, FieldSchema, OperatorKind } from "./types";
 import { brief, count, isAbsent } from "./values";
 
@@ -74,6 +75,7 @@ describe("the palette", () => {
 describe("executions", () => {
   const one: Execution = {
     execution: "a", workflow: "w", title: "t", by: "Ana", asked: 1, status: "running", stopped_by: null, run: "r", error: null,
+    paused_by: null, parent: null, live: {}, held: [], watches: [], reached: [], deeds: [], printed: 0,
     progress: { status: "running", epoch: 2, fraction: 0.5, seconds: 1, note: "", operators: [{ name: "FE", kind: "python", taken: 3, given: 2, rate: 1, state_entries: 0 }] },
   };
   it("take news in the order they were asked for", () => {
@@ -83,11 +85,35 @@ describe("executions", () => {
     expect(known.map((e) => [e.execution, e.status])).toEqual([["a", "completed"], ["b", "running"]]);
     expect(latest(known, "w")?.execution).toBe("b");
     expect(latest(known, "other")).toBeNull();
-    expect(countersOf(one).get("FE")?.taken).toBe(3);
+    expect(told(known, { kind: "notebook", data: { run: "r" } })).toBe(known);
   });
   it("are told in words", () => {
     expect(words(one)).toBe("Runs: 50 %, epoch 2 (asked for by Ana)");
     expect(words({ ...one, status: "stopped", stopped_by: "Bob" })).toBe("Stopped by Bob");
+    expect(words({ ...one, status: "paused", paused_by: "Ana" })).toBe("Paused by Ana");
+    const reached = [{ operator: "FE", epoch: 0, row: { n: 7 }, note: "" }];
+    expect(words({ ...one, status: "paused", reached })).toBe("Paused at a breakpoint of FE: {n: 7}");
+    const held = [{ hold: "h", operator: "FE", epoch: 0, error: "KeyError: 'x'" }];
+    expect(words({ ...one, status: "holding", held })).toBe("FE holds a tuple: KeyError: 'x'");
+  });
+  it("count what the epoch under way has processed", () => {
+    const live = { FE: { taken: 7, given: 5, rate: 1, queue: 0, state_entries: 0, a_tuple: 1e-5 } };
+    expect(withLive(one).get("FE")?.taken).toBe(3);
+    expect(withLive({ ...one, live }).get("FE")).toMatchObject({ taken: 7, given: 5 });
+    expect(withLive(null).size).toBe(0);
+  });
+});
+
+describe("a held tuple", () => {
+  const row = { n: 5, name: "Bob", tags: ["a"] };
+  it("is sent back with the columns that were changed, in their own types", () => {
+    const typed = Object.fromEntries(Object.entries(row).map(([k, v]) => [k, asText(v)]));
+    expect(changedRow(row, typed)).toBeNull();
+    expect(changedRow(row, { ...typed, n: "6", name: "6" })).toEqual({ n: 6, name: "6" });
+    expect(changedRow(row, { ...typed, tags: '["b"]', n: "six" })).toEqual({ tags: ["b"], n: "six" });
+  });
+  it("has a time for each tuple that people can read", () => {
+    expect([duration(2), duration(0.25), duration(0.0023), duration(1e-8)]).toEqual(["2.0 s", "250 ms", "2.3 ms", "1 µs"]);
   });
 });
 

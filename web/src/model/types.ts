@@ -80,9 +80,59 @@ export interface Execution {
   asked: number;
   status: string;
   stopped_by: string | null;
+  paused_by: string | null;
+  parent: string | null;
   run: string | null;
   progress: Progress | null;
+  /** Figures of the operators now, with the epoch under way. */
+  live: Record<string, LiveFigures>;
+  held: { hold: string; operator: string; epoch: number; error: string }[];
+  watches: { name: string; operator: string; condition: string | null; tuples: number | null; pause: boolean; by: string }[];
+  /** The breakpoints at which it is paused. */
+  reached: { operator: string; epoch: number; row: Record<string, Json> | null; note: string }[];
+  deeds: Deed[];
+  /** How many lines Python operators have printed. */
+  printed: number;
   error: ServerProblem | null;
+}
+
+export interface LiveFigures {
+  taken: number;
+  given: number;
+  rate: number;
+  queue: number;
+  state_entries: number;
+  /** Seconds of work for a tuple. */
+  a_tuple: number | null;
+}
+
+/** Something a person did to a run. */
+export interface Deed {
+  at: number;
+  by: string;
+  did: string;
+  operator?: string | null;
+}
+
+export interface HeldTuple {
+  hold: string;
+  operator: string;
+  epoch: number;
+  row: Record<string, Json>;
+  error: string;
+  traceback: string;
+  locals: Record<string, string>;
+  state: string;
+}
+
+export interface Inspection {
+  operator: string;
+  epoch: number;
+  consistent: boolean;
+  note: string;
+  state: Record<string, StateValue>;
+  in_flight: Record<string, Json>[] | null;
+  more: number;
 }
 
 export interface Page {
@@ -115,7 +165,27 @@ export interface Moment {
   counters: Record<string, { taken: number[]; given: number }>;
   last: StepInfo | null;
   changes: Change[];
+  address: Address;
 }
+
+/** Where a moment is: where was jumped to, and the steps (how, operator) from there. */
+export interface Address {
+  to: Record<string, string | number>;
+  steps: [string, string | null][];
+}
+
+/** A tuple and what was made from it: the operators it went through, those that gave something, the tuples. */
+export interface Scope {
+  operators: string[];
+  from: string[];
+  tuples: { operator: string; row: Record<string, Json> }[];
+}
+
+export type Lines = { number: number; text: string; event: string; locals: Record<string, Json>; value: Json }[];
+
+export type NotebookEntry =
+  | ({ kind: "did"; id: string } & Deed)
+  | { kind: "note"; id: string; at: number; by: string; text: string; address: Address; epoch: number };
 
 export type StateValue =
   | { kind: "map"; size: number; start: number; entries: [Json, Json][] }
@@ -137,10 +207,11 @@ export interface Recording {
   run: string;
   status: string;
   workflow: string | null;
+  parent: string | null;
   started: number | null;
   epochs: number;
   progress: Progress;
-  epoch_list: { epoch: number; level: number; seconds: number }[];
+  epoch_list: { epoch: number; level: number; seconds: number; taken: Record<string, number> }[];
   failed_epoch: number | null;
   message: string | null;
   interactions: Interaction[];
@@ -152,6 +223,7 @@ export interface Recording {
 export interface RecordingSummary {
   run: string;
   status: string;
+  parent?: string | null;
   workflow?: string | null;
   started?: number | null;
 }

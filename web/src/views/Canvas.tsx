@@ -5,15 +5,16 @@ import {
 import { useComputedColorScheme } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-import { countersOf } from "../model/executions";
 import { entries } from "../model/palette";
 import type { Copied, Edge, Operator } from "../model/shared";
+import { withLive } from "../model/steering";
 import type { OperatorKind, Person } from "../model/types";
 import { type OperatorData, OperatorNode, type OperatorNodeType } from "./OperatorNode";
 import { CommentLayer } from "./CommentLayer";
 import { DRAGGED } from "./Palette";
 import { withProblems } from "./edgeProblems";
 import { type Bench, useBench, useSnapshot } from "./bench";
+import { changesOf, edgeLooks } from "./edges";
 
 const TYPES = { operator: OperatorNode };
 
@@ -62,8 +63,11 @@ export function Canvas() {
   }, [selected, snapshot]);
 
   const edges = useMemo<FlowEdge[]>(
-    () => snapshot.edges.map((e) => ({ id: e.id, source: e.source, target: e.target, targetHandle: `in-${e.port}`, sourceHandle: "out" })),
-    [snapshot.edges],
+    () => {
+      const look = edgeLooks(bench, snapshot.operators, snapshot.edges);
+      return snapshot.edges.map((e) => ({ id: e.id, source: e.source, target: e.target, targetHandle: `in-${e.port}`, sourceHandle: "out", ...look(e) }));
+    },
+    [snapshot, bench.execution, bench.moment, bench.scope],
   );
   const [chosenEdges, setChosenEdges] = useState(new Set<string>());
 
@@ -133,6 +137,7 @@ export function Canvas() {
       nodeTypes={TYPES}
       onNodesChange={changeNodes}
       onEdgesChange={changeEdges}
+      onEdgeClick={(_, clicked) => bench.setEdge(clicked.id)}
       onConnect={connect}
       isValidConnection={(c) => shared.whyNot(c.source, c.target) === null}
       onNodeDragStart={(_, __, moved) => moved.forEach((n) => dragging.current.add(n.id))}
@@ -178,12 +183,13 @@ export function Canvas() {
 
 /** What an operator's node shows: problems, people, and counters of the run or of the moment that is looked at. */
 function useNodeData(bench: Bench, present: Present[]) {
-  const { shared, kinds, checked, execution, moment } = bench;
+  const { shared, kinds, checked, execution, moment, scope } = bench;
   const { edges } = useSnapshot(shared);
+  const counted = useMemo(() => withLive(execution), [execution]);
   return useCallback(
     (operator: Operator): OperatorData => {
       const kind = kinds.get(operator.op);
-      const counters = countersOf(execution).get(operator.name);
+      const counters = counted.get(operator.name);
       const then = moment?.counters[operator.name];
       const failed = execution?.error?.operator === operator.name ? execution.error : null;
       return {
@@ -196,10 +202,13 @@ function useNodeData(bench: Bench, present: Present[]) {
         taken: then ? then.taken.reduce((a, b) => a + b, 0) : moment ? 0 : (counters?.taken ?? null),
         given: then ? then.given : moment ? 0 : (counters?.given ?? null),
         stepped: moment?.last?.operator === operator.name,
+        lit: scope?.operators.includes(operator.name) ?? false,
+        changes: moment ? changesOf(moment, operator.name) : null,
+        held: execution?.held.find((h) => h.operator === operator.name)?.error ?? null,
         people: present.filter((p) => p.selected === operator.id).map((p) => p.user),
       };
     },
-    [kinds, checked, execution, moment, edges, present],
+    [kinds, checked, execution, counted, moment, scope, edges, present],
   );
 }
 

@@ -28,7 +28,7 @@ export default function CodeEditor({ text }: { text: Y.Text }) {
           syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
           python(),
           keymap.of([...yUndoManagerKeymap, indentWithTab, ...defaultKeymap]),
-          EditorView.contentAttributes.of({ "aria-label": "code" }),
+          EditorView.contentAttributes.of({ "aria-label": "code", tabindex: "0" }),
           yCollab(text, connection.awareness, { undoManager }),
         ],
       }),

@@ -1,13 +1,16 @@
-import { ActionIcon, Anchor, Badge, Button, Group, Menu, Text, TextInput, Tooltip, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, Anchor, Badge, Button, Group, Menu, Text, TextInput, useMantineColorScheme } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 import { describe, isActive } from "../model/executions";
 import { arrange } from "../model/layout";
 import { keep } from "../model/person";
+import { onError } from "../model/steering";
 import type { Execution, Person, Version } from "../model/types";
 import { ago } from "../model/values";
 import { Export } from "./Export";
 import { Help } from "./Help";
+import { People } from "./People";
+import { Steering } from "./Steering";
 import { useBench, useSnapshot, useStatus } from "./bench";
 
 export function Header({ executions, setPerson }: { executions: Execution[]; setPerson: (p: Person) => void }) {
@@ -21,7 +24,7 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
 
   const run = (): void => {
     bench.setMoment(null);
-    connection.flush().then(() => api.run(id, person.name)).catch(tell);
+    connection.flush().then(() => api.run(id, person.name, { on_error: onError(localStorage) })).catch(tell);
   };
   const stop = (): void => {
     if (execution) api.stop(execution.execution, person.name).catch(tell);
@@ -46,6 +49,7 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
       ) : (
         <Button size="xs" onClick={run}>▶ Run</Button>
       )}
+      <Steering />
       <Text size="sm" role="status" aria-label="Execution" truncate>
         {execution ? describe(execution) : "Not run yet"}
         {ahead > 0 && execution?.status === "queued" ? `, ${ahead} before it` : ""}
@@ -68,29 +72,6 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
         <Help />
       </Group>
     </header>
-  );
-}
-
-function People() {
-  const { connection, person } = useBench();
-  const [others, setOthers] = useState<Person[]>([]);
-  useEffect(() => {
-    const look = (): void => {
-      const states = [...connection.awareness.getStates().entries()];
-      setOthers(states.filter(([c]) => c !== connection.awareness.clientID).flatMap(([, s]) => (s.user ? [s.user as Person] : [])));
-    };
-    look();
-    connection.awareness.on("change", look);
-    return () => connection.awareness.off("change", look);
-  }, [connection]);
-  return (
-    <Group gap={4} wrap="nowrap" role="list" aria-label="People">
-      {[person, ...others].map((p, i) => (
-        <Tooltip key={i} label={i === 0 ? `${p.name} (you)` : p.name}>
-          <Badge role="listitem" color={p.color} variant={i === 0 ? "outline" : "filled"} tt="none">{p.name}</Badge>
-        </Tooltip>
-      ))}
-    </Group>
   );
 }
 

@@ -1,17 +1,31 @@
-import { Text } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { Button, Group, Text } from "@mantine/core";
+import { type ReactNode, useEffect, useState } from "react";
 
-import type { Change, Json, Moment, OperatorState, StateValue } from "../model/types";
+import { travel } from "../model/journey";
+import type { Change, Json, Moment, OperatorState } from "../model/types";
 import { brief, full, isAbsent } from "../model/values";
+import { LinesView } from "./LinesView";
+import { StateTable } from "./StateTable";
 import { useBench } from "./bench";
 
+interface Props {
+  run: string;
+  moment: Moment;
+  operator: string;
+  python: boolean;
+  /** Go to a moment that is asked for; null: there is none. */
+  go: (asked: Promise<Moment | null>) => void;
+  aside: ReactNode;
+}
+
 /** A moment: the step that led there with what it changed, the chosen operator's state, and what waits before it. */
-export function MomentView({ run, moment, operator }: { run: string; moment: Moment; operator: string }) {
-  const { api } = useBench();
+export function MomentView({ run, moment, operator, python, go, aside }: Props) {
+  const { api, tell, setScope } = useBench();
   const [state, setState] = useState<OperatorState | null>(null);
   const [pending, setPending] = useState<{ from: string; row: Record<string, Json> }[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
   const [loaded, setLoaded] = useState<string | null>(null);
+  const [lines, setLines] = useState(false);
   const asked = `${moment.moment}/${operator}`;
   useEffect(() => {
     let current = true;
@@ -29,13 +43,24 @@ export function MomentView({ run, moment, operator }: { run: string; moment: Mom
       current = false;
     };
   }, [api, run, moment, operator]);
+  const light = (of: "pending" | "taken" | "given", number = 0): void => {
+    travel.scope(api, run, moment.moment, { of, operator, number }).then(setScope, tell);
+  };
+  const changed = (name: string, key: Json | undefined): Change | undefined =>
+    moment.changes.find((c) => c.operator === operator && c.name === name && (key === undefined ? !c.keyed : c.keyed && full(c.key) === full(key)));
+  const lastChange = (name: string, key: Json | undefined): void =>
+    go(travel.lastChange(api, run, moment.moment, { operator, name, key: key ?? null, keyed: key !== undefined }).then((answer) => answer.found));
 
   return (
     <div className="moment" role="region" aria-label="Moment" aria-busy={loaded !== asked}>
       <div>
         <h4>Epoch {moment.epoch}{moment.last ? `, after a tuple of ${moment.last.operator}` : ""}</h4>
-        {moment.last?.row && <Row row={moment.last.row} />}
-        {moment.last && moment.last.outputs.length > 0 && <Text size="xs" c="dimmed">gave {moment.last.outputs.map((o) => brief(o, 120)).join("; ")}</Text>}
+        {moment.last?.row && <button type="button" className="plain" title="Show where this tuple went" onClick={() => light("taken")}><Row row={moment.last.row} /></button>}
+        {moment.last && moment.last.outputs.length > 0 && (
+          <Text size="xs" component="div">gave {moment.last.outputs.map((o, i) => (
+            <div key={i}><button type="button" className="plain" title="Show where this tuple went" onClick={() => light("given", i)}>{brief(o, 120)}</button></div>
+          ))}</Text>
+        )}
         <h4>What changed</h4>
         {moment.changes.length === 0 && <Text size="xs" c="dimmed">no state</Text>}
         <table aria-label="Changes">
@@ -43,20 +68,29 @@ export function MomentView({ run, moment, operator }: { run: string; moment: Mom
         </table>
       </div>
       <div>
-        <h4>State of {operator}</h4>
+        <Group gap="xs">
+          <h4>State of {operator}</h4>
+          {python && <Button size="compact-xs" variant={lines ? "filled" : "default"} aria-pressed={lines} onClick={() => setLines(!lines)}>Lines</Button>}
+        </Group>
         {problem && <Text size="xs" c="red">{problem}</Text>}
-        <table aria-label={`State of ${operator}`}>
-          <tbody>
-            {state?.operator === operator && Object.entries(state.state).map(([name, value]) => (
-              <StateRows key={name} name={name} value={value} changes={moment.changes.filter((c) => c.operator === operator && c.name === name)} />
-            ))}
-          </tbody>
-        </table>
+        {state?.operator === operator && (
+          <StateTable
+            label={`State of ${operator}`} state={state.state} changed={(name, key) => changed(name, key) !== undefined}
+            wrap={(name, key, shown) => (
+              <>
+                {changed(name, key) && !isAbsent(changed(name, key)!.before) && <><del>{brief(changed(name, key)!.before, 60)}</del> → </>}
+                {python ? <button type="button" className="plain" title="Go to what changed this last" onClick={() => lastChange(name, key)}>{shown}</button> : shown}
+              </>
+            )}
+          />
+        )}
+        {lines && python && <LinesView run={run} moment={moment} operator={operator} />}
       </div>
       <div>
         <h4>Waiting at {operator}</h4>
         {pending.length === 0 && <Text size="xs" c="dimmed">nothing in this window</Text>}
-        {pending.map((t, i) => <div key={i}>{brief(t.row, 140)}</div>)}
+        {pending.map((t, i) => <div key={i}><button type="button" className="plain" title="Show where this tuple goes" onClick={() => light("pending", i)}>{brief(t.row, 140)}</button></div>)}
+        {aside}
       </div>
     </div>
   );
@@ -78,26 +112,5 @@ function ChangeRow({ change }: { change: Change }) {
       <td>{change.operator}.{change.name}{change.keyed ? `[${brief(change.key, 40)}]` : ""}</td>
       <td>{!isAbsent(change.before) && <><del>{brief(change.before, 60)}</del> → </>}{isAbsent(change.after) ? "removed" : brief(change.after, 60)}</td>
     </tr>
-  );
-}
-
-function StateRows({ name, value, changes }: { name: string; value: StateValue; changes: Change[] }) {
-  if (value.kind === "value") {
-    return (
-      <tr className={changes.length > 0 ? "changed" : undefined}>
-        <th>{name}</th><td>{brief(value.value, 200)}</td>
-      </tr>
-    );
-  }
-  const changed = new Set(changes.map((c) => full(c.key)));
-  return (
-    <>
-      <tr><th>{name}</th><td>{value.size} entries</td></tr>
-      {value.entries.map(([key, entry], i) => (
-        <tr key={i} className={changed.has(full(key)) ? "changed" : undefined}>
-          <td style={{ paddingLeft: 12 }}>{brief(key, 60)}</td><td>{brief(entry, 120)}</td>
-        </tr>
-      ))}
-    </>
   );
 }

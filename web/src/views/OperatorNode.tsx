@@ -4,6 +4,7 @@ import { memo } from "react";
 import type { Operator } from "../model/shared";
 import type { OperatorKind, Person, Problem } from "../model/types";
 import { brief, count } from "../model/values";
+import { HeldBadge } from "./Held";
 
 export interface OperatorData extends Record<string, unknown> {
   operator: Operator;
@@ -13,14 +14,20 @@ export interface OperatorData extends Record<string, unknown> {
   taken: number | null;
   given: number | null;
   stepped: boolean;
+  /** The error of a tuple that it holds. */
+  held: string | null;
+  /** Whether the tuple that was clicked went through it. */
+  lit: boolean;
+  /** What the last step changed in it. */
+  changes: string | null;
   people: Person[];
 }
 
 export type OperatorNodeType = Node<OperatorData, "operator">;
 
 export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeProps<OperatorNodeType>) {
-  const { operator, kind, ports, problem, taken, given, stepped, people } = data;
-  const classes = ["operator", selected && "selected", problem && "wrong", stepped && "stepped", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
+  const { operator, kind, ports, problem, taken, given, stepped, held, lit, changes, people } = data;
+  const classes = ["operator", selected && "selected", problem && "wrong", stepped && "stepped", lit && "lit", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
   return (
     <div className={classes} data-operator={operator.name}>
       {people.length > 0 && (
@@ -42,6 +49,8 @@ export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeP
           <span>{kind?.output === false ? "" : `out ${count(given ?? 0)}`}</span>
         </div>
       )}
+      {changes !== null && <div className="changes" title={changes}>{changes}</div>}
+      {held !== null && <HeldBadge operator={operator.name} error={held} />}
       {problem && <div className="fault" title={problem.hint ?? undefined}>⚠ {brief(problem.message, 90)}</div>}
       {kind?.output !== false && <Handle id="out" type="source" position={Position.Right} />}
     </div>

@@ -1,17 +1,20 @@
-import { Group, Select, Text, TextInput } from "@mantine/core";
+import { Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useReducer, useRef, useState } from "react";
+import { Suspense, lazy, useEffect, useMemo, useReducer, useRef, useState } from "react";
 
 import { Pages } from "../model/pages";
 import type { Recording } from "../model/types";
 import { brief, count } from "../model/values";
 import { useBench } from "./bench";
 
+const Statistics = lazy(() => import("./Statistics"));
+
 /** The rows of a sink. Only what is on the screen is loaded; sorting and filtering happen in Spark. */
 export function Results({ recording }: { recording: Recording }) {
   const [sink, setSink] = useState(recording.sinks[0] ?? null);
   const [where, setWhere] = useState("");
   const [asked, setAsked] = useState("");
+  const [columns, setColumns] = useState(false);
   if (sink === null) return <Text size="sm" c="dimmed">This workflow keeps no rows: end it with a “sink”.</Text>;
   return (
     <div style={{ display: "flex", flexDirection: "column", height: "100%" }}>
@@ -25,8 +28,9 @@ export function Results({ recording }: { recording: Recording }) {
         >
           <TextInput size="xs" w={320} aria-label="Filter" placeholder="filter by SQL, then Enter: amount > 100" value={where} onChange={(e) => setWhere(e.currentTarget.value)} />
         </form>
+        <Button size="xs" variant={columns ? "filled" : "default"} aria-pressed={columns} onClick={() => setColumns(!columns)}>Columns in figures</Button>
       </Group>
-      <Grid key={`${recording.run}/${recording.epochs}/${recording.status}/${sink}/${asked}`} run={recording.run} sink={sink} where={asked} />
+      {columns ? <Suspense><Statistics key={`${recording.epochs}/${sink}/${asked}`} run={recording.run} sink={sink} where={asked} /></Suspense> : <Grid key={`${recording.run}/${recording.epochs}/${recording.status}/${sink}/${asked}`} run={recording.run} sink={sink} where={asked} />}
     </div>
   );
 }

@@ -2,8 +2,11 @@ import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/co
 import { useEffect, useState } from "react";
 
 import type { How, Where } from "../model/api";
+import { link, travel } from "../model/journey";
 import type { Moment, Person, Place, Recording } from "../model/types";
 import { MomentView } from "./MomentView";
+import { type Note, Notes, useNotes } from "./Notes";
+import { Timeline } from "./Timeline";
 import { useBench } from "./bench";
 
 const STEPS: { how: How; label: string; key: string; letter: string }[] = [
@@ -16,7 +19,7 @@ const STEPS: { how: How; label: string; key: string; letter: string }[] = [
 /** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
 export default function Time({ recording }: { recording: Recording }) {
   const bench = useBench();
-  const { api, shared, connection, selected, select, moment, setMoment, tell, person } = bench;
+  const { api, id, shared, connection, selected, select, moment, setMoment, tell, person, visiting, visit } = bench;
   const run = recording.run;
   const names = recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name);
   const chosen = shared.current().operators.find((o) => o.id === selected)?.name;
@@ -34,6 +37,21 @@ export default function Time({ recording }: { recording: Recording }) {
     connection.awareness.setLocalStateField("place", place);
   }, [connection, run, moment]);
   const others = usePlaces(run);
+  const notes = useNotes(run);
+  useEffect(() => {
+    history.replaceState(null, "", moment ? link(id, run, moment.address) : `#/w/${id}`);
+  }, [id, run, moment]);
+  useEffect(() => () => history.replaceState(null, "", `#/w/${id}`), [id]);
+  useEffect(() => {
+    if (visiting?.run !== run) return;
+    visit(null);
+    if (visiting.address) go(travel.visit(api, run, visiting.address));
+    else if (visiting.moment) go(api.moment(run, visiting.moment));
+  }, [visiting, run]);
+  const open = (note: Note): void => go(travel.visit(api, run, note.address));
+  const share = (): void => {
+    void navigator.clipboard.writeText(location.href).then(() => tell("The link to this moment was copied."), () => tell(`The link to this moment: ${location.href}`));
+  };
 
   const go = (asked: Promise<Moment | null>): void => {
     setBusy(true);
@@ -70,7 +88,7 @@ export default function Time({ recording }: { recording: Recording }) {
     if (!moment) return;
     const changed = shared.current().operators.filter((o) => names.includes(o.name) && typeof o.fields.code === "string" && o.fields.code !== recording.code[o.name]);
     const changes = Object.fromEntries(changed.map((o) => [o.name, String(o.fields.code)]));
-    api.fork(run, moment.moment, changes, person.name).then(() => tell("The fork was queued; its recording is listed when it runs."), tell);
+    api.fork(run, moment.moment, changes, person.name, id).then(() => setMoment(null), tell);
   };
 
   return (
@@ -92,29 +110,27 @@ export default function Time({ recording }: { recording: Recording }) {
             {s.label}
           </Button>
         ))}
-        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>Now</Button>
+        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>Live</Button>
+        <Button size="xs" variant="light" disabled={!moment} onClick={share}>Copy link</Button>
         <Button size="xs" variant="light" disabled={busy || !moment} onClick={fork}>Fork here</Button>
         {recording.failed_epoch !== null && (
           <Button size="xs" color="red" variant="light" disabled={busy} onClick={() => go(api.failure(run).then((a) => a.found))}>Failure</Button>
         )}
       </Group>
-      <div className="epochs" role="group" aria-label="Epochs">
-        {recording.epoch_list.map((e) => (
-          <button key={e.epoch} type="button" aria-current={moment?.epoch === e.epoch} title={`epoch ${e.epoch}, ${e.seconds.toFixed(2)} s`} onClick={() => jump({ epoch: e.epoch })}>
-            {e.epoch}
-          </button>
-        ))}
-        <button type="button" aria-current={false} onClick={() => jump({})}>end</button>
-        {recording.interactions.map((i) => (
-          <button key={i.id} type="button" title={`${i.operator} ${i.note ?? ""}`} onClick={() => jump({ interaction: i.id })}>◆ {i.id}</button>
-        ))}
-      </div>
+      <Timeline recording={recording} moment={moment} operator={operator} notes={notes} others={others} jump={jump} live={() => setMoment(null)} open={open} />
       {others.map(({ person: other, place }, i) => (
         <Button key={i} size="compact-xs" variant="light" mr={6} onClick={() => go(api.moment(run, place.moment))}>
           {other.name} is in epoch {place.epoch}: go there
         </Button>
       ))}
-      {moment ? <MomentView run={run} moment={moment} operator={operator} /> : <Text size="sm" c="dimmed">Go to an epoch, or to a number of tuples of an operator; then step from there.</Text>}
+      {moment ? (
+        <MomentView run={run} moment={moment} operator={operator} python={typeof recording.code[operator] === "string"} go={go} aside={<Notes run={run} moment={moment} notes={notes} open={open} />} />
+      ) : (
+        <>
+          <Text size="sm" c="dimmed">Drag the line, or go to a number of tuples of an operator; then step from there.</Text>
+          {notes.length > 0 && <Notes run={run} moment={null} notes={notes} open={open} />}
+        </>
+      )}
     </div>
   );
 }

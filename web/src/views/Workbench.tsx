@@ -6,12 +6,14 @@ import * as Y from "yjs";
 import { ApiError, type Api } from "../model/api";
 import { Connection } from "../model/connection";
 import { latest, listen, told } from "../model/executions";
+import { type Visit, parseLink } from "../model/journey";
 import { person as thisPerson } from "../model/person";
 import { SharedWorkflow } from "../model/shared";
-import type { Checked, Execution, Moment, OperatorKind } from "../model/types";
+import type { Checked, Execution, Moment, OperatorKind, Scope } from "../model/types";
 import { Below } from "./Below";
 import { Canvas } from "./Canvas";
 import { CommandPalette } from "./CommandPalette";
+import { Following } from "./Following";
 import { Header } from "./Header";
 import { Palette } from "./Palette";
 import { Properties } from "./Properties";
@@ -46,20 +48,30 @@ function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; ki
   const [selected, select] = useState<string | null>(null);
   const [executions, setExecutions] = useState<Execution[]>([]);
   const [moment, setMoment] = useState<Moment | null>(null);
+  const [edge, setEdge] = useState<string | null>(null);
+  const [scope, setScope] = useState<Scope | null>(null);
+  const [visiting, visit] = useState<Visit | null>(() => parseLink(location.hash));
+  const [following, follow] = useState<number | null>(null);
+  const [noted, setNoted] = useState<Record<string, number>>({});
   const [problem, setProblem] = useState<unknown>(null);
   const [person, setPerson] = useState(() => thisPerson(localStorage));
   const status = useStatus(connection);
   const checked = useChecks(api, id, shared, connection);
   const byKind = useMemo(() => new Map(kinds.map((k) => [k.op, k])), [kinds]);
 
-  useEffect(() => listen(socketUrl("/api/live"), (news) => setExecutions((known) => told(known, news))), []);
+  useEffect(() => listen(socketUrl("/api/live"), (news) => {
+    if (news.kind === "notebook") setNoted((known) => ({ ...known, [news.data.run]: (known[news.data.run] ?? 0) + 1 }));
+    else setExecutions((known) => told(known, news));
+  }), []);
+  useEffect(() => setScope(null), [moment]);
   useEffect(() => connection.awareness.setLocalStateField("user", person), [connection, person]);
   useEffect(() => connection.awareness.setLocalStateField("selected", selected), [connection, selected]);
 
   const tell = useCallback((what: unknown) => setProblem(what), []);
   const execution = latest(executions, id);
   const bench: Bench = {
-    id, api, shared, connection, kinds: byKind, person, selected, select, checked, execution, moment, setMoment, tell,
+    id, api, shared, connection, kinds: byKind, person, selected, select, checked, execution, moment, setMoment, edge, setEdge,
+    scope, setScope, visiting, visit, following, follow, noted, tell,
   };
   if (status === "gone") {
     return (
@@ -72,6 +84,7 @@ function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; ki
     <BenchContext.Provider value={bench}>
       <ReactFlowProvider>
         <div className="bench">
+          <Following />
           <Header executions={executions} setPerson={setPerson} />
           <Palette />
           <main className="canvas" aria-label="Canvas">

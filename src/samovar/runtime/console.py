@@ -1,0 +1,91 @@
+"""What Python operators print, on its way from a worker to whoever looks at the run.
+
+While a task is attended, `sys.stdout` of its worker is a `Console`: lines still go to where they went, and are sent
+along the control channel with the operator that printed them, which is found by the frames of the call. A task sends so
+many lines at most; what is printed in an epoch that is done again is printed again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from samovar.control import messages as m
+
+__all__ = ["Console", "ConsoleLine"]
+
+MOST = 500
+"""Lines a task sends."""
+LETTERS = 2000
+"""Of a line."""
+
+
+@dataclass(frozen=True)
+class ConsoleLine:
+    """A line that an operator printed. `at`: seconds since 1970."""
+
+    at: float
+    operator: str
+    epoch: int
+    text: str
+
+
+class Console:
+    """A stream that stands in for `sys.stdout` from its making until `close`."""
+
+    def __init__(
+        self, send: Callable[[m.Message], object], epoch: int, operators: Callable[[], Mapping[int, str]]
+    ) -> None:
+        """`operators` gives the names of operators by the id of their instances."""
+        self._send = send
+        self._epoch = epoch
+        self._operators = operators
+        self._open: dict[str, str] = {}
+        """Lines that have not ended, by operator."""
+        self._sent = 0
+        self._before = sys.stdout
+        sys.stdout = self
+
+    def write(self, text: str) -> int:
+        """Take text in; whole lines are sent."""
+        self._before.write(text)
+        if self._sent <= MOST:
+            name = self._printing()
+            *lines, rest = (self._open.pop(name, "") + text).split("\n")
+            if rest:
+                self._open[name] = rest[: LETTERS + 1]
+            for line in lines:
+                self._tell(name, line)
+        return len(text)
+
+    def _tell(self, operator: str, line: str) -> None:
+        self._sent += 1
+        if self._sent > MOST:
+            line = f"... what this task prints from here on is not shown (it has printed {MOST} lines)"
+        shown = line if len(line) <= LETTERS else line[:LETTERS] + " ..."
+        if self._sent <= MOST + 1:
+            self._send(m.Printed(operator=operator, epoch=self._epoch, text=shown))
+
+    def _printing(self) -> str:
+        """The operator whose code is running: the innermost frame that belongs to one."""
+        known = self._operators()
+        frame: Any = sys._getframe(2)
+        while frame is not None:
+            name = known.get(id(frame.f_locals.get("self")))
+            if name is not None:
+                return name
+            frame = frame.f_back
+        return next(iter(known.values()), "") if len(known) == 1 else ""
+
+    def close(self) -> None:
+        """Give the stream back, and send what was not ended by a newline."""
+        if sys.stdout is self:
+            sys.stdout = self._before
+        for name, line in self._open.items():
+            self._tell(name, line)
+        self._open.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._before, name)  # flush, encoding, isatty, ...

@@ -1,0 +1,99 @@
+"""What people did to a run and noted about its moments: one file of lines for each recording, in the workspace.
+
+An entry is a JSON object. Those of kind `did` say who did what (paused, inspected, ...); those of kind `note` are
+pinned to a moment, by the address that `journeys.py` gives to moments. Entries are appended; one that is taken back is
+named by a later line. Each change is handed to `publish`, on the thread that made it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from samovar.errors import NotInWorkspace, WorkspaceError
+
+__all__ = ["Notebooks"]
+
+_LETTERS = 2000
+_MOST = 5000
+"""Entries of a run."""
+
+
+class Notebooks:
+    """The notebooks of a workspace, by run. For any thread."""
+
+    def __init__(self, folder: Path, publish: Callable[[dict[str, Any]], None]) -> None:
+        self._folder = folder
+        self._publish = publish
+        self._turn = threading.Lock()
+
+    def read(self, run: str) -> list[dict[str, Any]]:
+        """The entries of a run in the order of time."""
+        with self._turn:
+            return self._entries(run)
+
+    def did(self, run: str, entry: dict[str, Any]) -> None:
+        """Keep that somebody did something."""
+        self._add(run, {"kind": "did", "id": secrets.token_hex(6), **entry})
+
+    def note(self, run: str, by: str, text: str, address: dict[str, Any], epoch: int) -> dict[str, Any]:
+        """Pin a note to a moment."""
+        text = text.strip()
+        if not 1 <= len(text) <= _LETTERS:
+            raise WorkspaceError(f"Expected a note of 1 to {_LETTERS} letters, got {len(text)}.")
+        entry = {
+            "kind": "note",
+            "id": secrets.token_hex(6),
+            "at": time.time(),
+            "by": by,
+            "text": text,
+            "address": address,
+            "epoch": epoch,
+        }
+        self._add(run, entry)
+        return entry
+
+    def remove(self, run: str, id: str) -> None:
+        """Take a note back."""
+        with self._turn:
+            if not any(e["id"] == id and e["kind"] == "note" for e in self._entries(run)):
+                raise NotInWorkspace(f"Expected a note on {run}, got {id!r}.")
+            self._append(run, {"kind": "removed", "id": id})
+        self._publish({"run": run})
+
+    def _add(self, run: str, entry: dict[str, Any]) -> None:
+        with self._turn:
+            if len(self._entries(run)) >= _MOST:
+                raise WorkspaceError(f"The notebook of {run} is full: it has {_MOST} entries.")
+            self._append(run, entry)
+        self._publish({"run": run})
+
+    def _path(self, run: str) -> Path:
+        return self._folder / f"{run}.jsonl"
+
+    def _append(self, run: str, entry: dict[str, Any]) -> None:
+        self._folder.mkdir(exist_ok=True)
+        with self._path(run).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def _entries(self, run: str) -> list[dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        try:
+            lines = self._path(run).read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+            except ValueError:  # cut short by a crash
+                continue
+            if entry["kind"] == "removed":
+                found.pop(entry["id"], None)
+            else:
+                found[entry["id"]] = entry
+        return list(found.values())

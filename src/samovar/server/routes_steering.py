@@ -1,0 +1,221 @@
+"""Routes that steer an execution: pause, look inside, help over a tuple that raised, other logic, watches."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field
+
+import samovar as sv
+from samovar.errors import WorkflowError
+from samovar.graph import operators as ops
+from samovar.graph.code import operator_from_code
+from samovar.server.parts import Parts, parts
+from samovar.server.plain import inspection_data, row_data
+
+__all__ = ["Asked", "other_logic", "router"]
+
+router = APIRouter(prefix="/api/executions/{id}", tags=["steering"])
+The = Annotated[Parts, Depends(parts)]
+
+
+class Asked(BaseModel):
+    """Who asks."""
+
+    by: str = Field("", max_length=200)
+
+
+class Pause(Asked):
+    """A pause: at once with tuples in flight, or when the epoch is over."""
+
+    mode: Literal["direct", "aligned"] = "direct"
+
+
+class Look(Asked):
+    """An operator to look into."""
+
+    operator: str = Field(max_length=200)
+
+
+class Retry(Asked):
+    """Process a held tuple again; `row`: columns to change in it first."""
+
+    operator: str | None = None
+    row: dict[str, Any] | None = None
+
+
+class Skip(Asked):
+    """Leave a held tuple out; `all_like_it`: and all others that raise the same way."""
+
+    operator: str | None = None
+    all_like_it: bool = False
+
+
+class Modify(Asked):
+    """Other logic for operators: code for Python operators, SQL or a mapping of fields for others."""
+
+    changes: dict[str, str | list[str] | dict[str, Any]]
+    consistency: Literal["strict", "backward", "none"] = "strict"
+
+
+class Watch(Asked):
+    """Mark, or pause at, each tuple an operator takes that meets a condition; or pause after so many tuples.
+
+    The condition is SQL over the operator's input columns; for a pause at a Python operator it is Python, over columns
+    and states.
+    """
+
+    operator: str = Field(max_length=200)
+    condition: str | None = Field(None, max_length=10_000)
+    pause: bool = False
+    tuples: int | None = Field(None, ge=1)
+
+
+class Mark(Asked):
+    """Mark this moment of the run."""
+
+    operator: str = Field(max_length=200)
+    note: str = Field("", max_length=2000)
+
+
+@router.post("/pause")
+def pause(the: The, id: str, given: Pause) -> dict[str, Any]:
+    """Stop the run in place; everybody sees who did."""
+    found = the.executions.get(id)
+    run = found.going()
+    before, found.paused_by = found.paused_by, given.by
+    try:
+        run.pause(mode=given.mode)
+    except BaseException:
+        found.paused_by = before
+        raise
+    return the.executions.told(found, given.by, "paused it").data()
+
+
+@router.post("/resume")
+def resume(the: The, id: str, given: Asked) -> dict[str, Any]:
+    """Go on after a pause."""
+    found = the.executions.get(id)
+    found.going().resume()
+    found.paused_by = None
+    return the.executions.told(found, given.by, "let it go on").data()
+
+
+@router.post("/inspect")
+def inspect(the: The, id: str, given: Look) -> dict[str, Any]:
+    """The state of a Python operator now, and the tuples it has not finished."""
+    found = the.executions.get(id)
+    run = found.going()
+    seen = run.inspect(given.operator)
+    flying = run.in_flight(given.operator, limit=20) if run.status in ("paused", "holding") else None
+    the.executions.told(found, given.by, f"looked into {given.operator}", operator=given.operator)
+    return inspection_data(seen, flying)
+
+
+@router.get("/held")
+def held(the: The, id: str) -> list[dict[str, Any]]:
+    """The tuples that wait for a decision: the tuple, the error, its traceback, locals and the operator's state."""
+    found = the.executions.get(id)
+    if found.run is None:
+        return []
+    return [
+        {
+            "hold": h.hold,
+            "operator": h.operator,
+            "epoch": h.epoch,
+            "row": row_data(h.row),
+            "error": h.error,
+            "traceback": h.traceback,
+            "locals": dict(h.locals),
+            "state": h.state,
+        }
+        for h in found.run.holds
+    ]
+
+
+@router.get("/console")
+def console(the: The, id: str) -> list[dict[str, Any]]:
+    """What Python operators have printed: the last lines."""
+    found = the.executions.get(id)
+    lines = () if found.run is None else found.run.console
+    return [{"at": one.at, "operator": one.operator, "epoch": one.epoch, "text": one.text} for one in lines]
+
+
+@router.post("/retry")
+def retry(the: The, id: str, given: Retry) -> dict[str, Any]:
+    """Process a held tuple again, as it is or with other values."""
+    found = the.executions.get(id)
+    found.going().retry(given.row, operator=given.operator)
+    did = "had a held tuple processed again" + (
+        f" with {', '.join(given.row)} changed" if given.row is not None else ""
+    )
+    return the.executions.told(found, given.by, did, operator=given.operator).data()
+
+
+@router.post("/skip")
+def skip(the: The, id: str, given: Skip) -> dict[str, Any]:
+    """Leave a held tuple out."""
+    found = the.executions.get(id)
+    found.going().skip(all_like_it=given.all_like_it, operator=given.operator)
+    did = "left a held tuple out" + (" and all like it" if given.all_like_it else "")
+    return the.executions.told(found, given.by, did, operator=given.operator).data()
+
+
+@router.post("/modify")
+def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
+    """Give operators other logic while they run."""
+    found = the.executions.get(id)
+    run = found.going()
+    if run.recording is None:  # runs of the workbench are recorded
+        raise WorkflowError("Expected a run that is recorded, to know its operators by.")
+    workflow = sv.open(run.recording).workflow
+    changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
+    run.modify(changes, consistency=given.consistency)
+    names = ", ".join(changes)
+    return the.executions.told(
+        found, given.by, f"changed {names} ({given.consistency})", operator=next(iter(changes), None)
+    ).data()
+
+
+@router.post("/watch")
+def watch(the: The, id: str, given: Watch) -> dict[str, Any]:
+    """Mark every tuple of an operator that meets a condition, or pause there: a breakpoint."""
+    found = the.executions.get(id)
+    name = found.going().watch(given.operator, given.condition, pause=given.pause, tuples=given.tuples)
+    found.watches.append({**given.model_dump(), "name": name})
+    what = given.condition if given.condition is not None else f"{given.tuples} tuples"
+    pauses = given.pause or given.tuples is not None
+    did = f"watches {given.operator} for {what}" + (", to pause there" if pauses else "")
+    return the.executions.told(found, given.by, did, operator=given.operator).data()
+
+
+@router.delete("/watches/{name}")
+def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
+    """Take a watch or a breakpoint back."""
+    found = the.executions.get(id)
+    found.going().unwatch(name)
+    found.watches = [w for w in found.watches if w["name"] != name]
+    return the.executions.told(found, by, f"took the watch {name} back").data()
+
+
+@router.post("/interact")
+def interact(the: The, id: str, given: Mark) -> dict[str, Any]:
+    """Mark this moment, without pausing; the recording has it when its epoch is over."""
+    found = the.executions.get(id)
+    name = found.going().interact(given.operator, given.note)
+    the.executions.told(found, given.by, f"marked this moment of {given.operator}", operator=given.operator)
+    return {"interaction": name}
+
+
+def other_logic(workflow: sv.Workflow, name: str, given: Any) -> Any:
+    """What the library takes for an operator: an instance made from code, or SQL and fields as they are."""
+    op = workflow.graph().ops.get(name)
+    if op is None:
+        raise WorkflowError(f"Expected an operator of the run, got '{name}'.", operator=name)
+    if isinstance(op, ops.Python):
+        if not isinstance(given, str):
+            raise WorkflowError(f"Expected the code of '{name}' as text.", operator=name)
+        return operator_from_code(msgspec.structs.replace(op, code=given))
+    return given
