@@ -58,8 +58,8 @@ export function Below() {
           {(execution?.printed ?? 0) > 0 && <Tabs.Tab value="console">Console ({execution?.printed})</Tabs.Tab>}
           <Tabs.Tab value="problems">Problems{problems ? ` (${problems})` : ""}</Tabs.Tab>
           <Tabs.Tab value="files">Files</Tabs.Tab>
-          <RunChooser run={run} choose={choose} />
         </Tabs.List>
+        <div className="shown"><RunChooser run={run} choose={choose} /></div>
         <Tabs.Panel value="result">
           {recording ? <Results recording={recording} /> : <Text size="sm" c="dimmed">Run the workflow: the rows of its sinks come here.</Text>}
         </Tabs.Panel>

@@ -11,13 +11,13 @@ export function HeldBadge({ operator, error }: { operator: string; error: string
   return (
     <>
       <button
-        type="button" className="held nodrag" aria-label={`Held by ${operator}`} title={error}
+        type="button" className="held nodrag" title={error}
         onClick={(event) => {
           event.stopPropagation();
           setOpened(true);
         }}
       >
-        ✋ {error}
+        ✋ Held by {operator}: {error}
       </button>
       {opened && <HeldDialog operator={operator} close={() => setOpened(false)} />}
     </>

@@ -33,7 +33,7 @@ export function RunChooser({ run, choose }: { run: string | null; choose: (run: 
   return (
     <Select
       size="xs" w={250} aria-label="Shown run" value={run} allowDeselect={false} onChange={(chosen) => chosen && choose(chosen)}
-      data={runs.map((r) => ({ value: r.run, label: runLabel(r) }))} style={{ marginLeft: "auto", alignSelf: "center" }} mr={8}
+      data={runs.map((r) => ({ value: r.run, label: runLabel(r) }))}
     />
   );
 }
