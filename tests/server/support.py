@@ -222,9 +222,11 @@ def edit(doc: Doc[Any], random: Random) -> None:
     elif what == "code":
         text = entry["fields"].get("code")
         if isinstance(text, Text):
-            at = random.randrange(len(text) + 1)
-            if random.random() < 0.3 and len(text) > at + 3:
-                del text[at : at + 2]
+            said = str(text)
+            first = random.randrange(len(said) + 1)
+            at = len(said[:first].encode())  # places in a text of pycrdt are bytes
+            if random.random() < 0.3 and len(said) > first + 3:
+                del text[at : at + len(said[first : first + 2].encode())]
             else:
                 text.insert(at, random.choice(["x", "# é\n", "  ", "yield"]))
     elif what == "remove" and len(ids) > 5:
