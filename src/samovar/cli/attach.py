@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from samovar.cli.attach_commands import Attached
 from samovar.cli.attach_screen import LiveScreen
 from samovar.cli.debug import Talk, scripted
 from samovar.cli.finding import find_run
+from samovar.cli.options import Conf, Each, Folder, OneRun, Script
 from samovar.cli.printing import output
 from samovar.cli.running import Output, session, spark_settings
 from samovar.control.visiting import Visit, read_address
@@ -23,34 +23,21 @@ __all__ = ["attach"]
 
 
 def attach(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
-        ),
-    ] = "latest",
-    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
-        "runs"
-    ),
+    run: OneRun = "latest",
+    folder: Folder = Path("runs"),
     command: Annotated[
         str | None,
         typer.Option(
             "--command", "-c", help='Commands to run, such as "pause; inspect FE".', metavar="COMMANDS"
         ),
     ] = None,
-    script: Annotated[
-        Path | None,
-        typer.Option("--script", help="A file of commands to run; - is the standard input.", metavar="FILE"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")] = False,
+    script: Script = None,
+    json: Each = False,
     held: Annotated[
         bool, typer.Option("--held", help="Leave as soon as no tuple is held any more and the run goes on.")
     ] = False,
     master: Annotated[str | None, typer.Option("--master", help="The Spark to travel in time with.")] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
-    ] = None,
+    conf: Conf = None,
 ) -> None:
     """Join a run that goes on in another process of this machine.
 
@@ -70,12 +57,7 @@ def attach(
 
     talking = _Talk(Attached(visit, read_graph(Recording.open(path)), travel), json, held)
     try:
-        if commands is not None:
-            talking.script(commands)
-        elif sys.stdin.isatty() and not json:
-            talking.prompt()
-        else:
-            talking.lines(sys.stdin)
+        talking.go(commands)
     finally:
         visit.close()
         for past in opened:

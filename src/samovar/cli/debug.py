@@ -22,6 +22,7 @@ from samovar.cli.debug_values import plain
 from samovar.cli.debug_words import completions, split_commands
 from samovar.cli.finding import find_run
 from samovar.cli.loading import load_flow, needs_spark
+from samovar.cli.options import Conf, Each, Folder, Master, OneRun, Script
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import INTERRUPTED, Output, session, spark_settings
 from samovar.errors import RecordingError, SamovarError
@@ -44,37 +45,24 @@ PATIENCE = 1.0
 
 
 def debug(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
-        ),
-    ] = "latest",
-    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
-        "runs"
-    ),
+    run: OneRun = "latest",
+    folder: Folder = Path("runs"),
     command: Annotated[
         str | None,
         typer.Option(
             "--command", "-c", help='Commands to run, such as "jump FE 42; over".', metavar="COMMANDS"
         ),
     ] = None,
-    script: Annotated[
-        Path | None,
-        typer.Option("--script", help="A file of commands to run; - is the standard input.", metavar="FILE"),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")] = False,
+    script: Script = None,
+    json: Each = False,
     flow: Annotated[
         str | None,
         typer.Option(
             "--flow", help="The workflow, for a recording whose Columns have no SQL form.", metavar="FLOW"
         ),
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
-    ] = None,
+    master: Master = None,
+    conf: Conf = None,
 ) -> None:
     """Step through a recorded run, tuple by tuple, forwards and backwards.
 
@@ -91,12 +79,7 @@ def debug(
     past = open_recording(path.absolute(), spark=spark, flow=loaded)
     try:
         talking = Talk(Debugger(past, show_progress=wanted.watched), spark, json)
-        if commands is not None:
-            talking.script(commands)
-        elif sys.stdin.isatty() and not json:
-            talking.prompt()
-        else:
-            talking.lines(sys.stdin)
+        talking.go(commands)
     finally:
         past.close()
 
@@ -149,6 +132,15 @@ class Talk:
         self.screen: Screen = Screen(output(), debugger.graph)
 
     # --- where commands come from -----------------------------------------------------------------------------------
+
+    def go(self, commands: list[str] | None) -> None:
+        """Run a script, or what somebody types; without a terminal, what comes line by line."""
+        if commands is not None:
+            self.script(commands)
+        elif sys.stdin.isatty() and not self.json:
+            self.prompt()
+        else:
+            self.lines(sys.stdin)
 
     def script(self, commands: list[str]) -> None:
         """Run commands to the first that fails: its error ends the process with 1."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from samovar.cli.comparing import depends_of, equality_of, operand, report_problem, told
-from samovar.cli.options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
+from samovar.cli.options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import Output, session, spark_settings
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
@@ -41,9 +41,7 @@ def diff(
     ] = "types",
     sink: Sink = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="How many rows to show.")] = 10,
-    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
-        "runs"
-    ),
+    folder: Folder = Path("runs"),
     debug: Annotated[
         str | None,
         typer.Option(

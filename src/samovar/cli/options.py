@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Columns", "Conf", "Json", "Keyed", "Master", "Relative", "Sink", "Tolerance"]
+__all__ = [
+    "Columns",
+    "Conf",
+    "Each",
+    "Folder",
+    "Json",
+    "Keyed",
+    "Master",
+    "OneRun",
+    "Relative",
+    "Script",
+    "Sink",
+    "Tolerance",
+]
 
 Keyed = Annotated[
     list[str] | None,
@@ -27,3 +41,15 @@ Conf = Annotated[
     list[str] | None,
     typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
 ]
+OneRun = Annotated[
+    str,
+    typer.Argument(
+        metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
+    ),
+]
+Folder = Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")]
+Script = Annotated[
+    Path | None,
+    typer.Option("--script", help="A file of commands to run; - is the standard input.", metavar="FILE"),
+]
+Each = Annotated[bool, typer.Option("--json", help="Print one JSON object for each command.")]

@@ -11,6 +11,7 @@ import typer
 
 from samovar.cli.finding import find_run, look
 from samovar.cli.loading import load_flow, needs_spark
+from samovar.cli.options import Conf
 from samovar.cli.printing import messages, output, print_json
 from samovar.cli.running import Output, check_sinks, conduct, session, spark_settings, telling
 from samovar.errors import RecordingError
@@ -38,10 +39,7 @@ def run(
         str | None,
         typer.Option("--master", help="The Spark to run on: local[4], spark://host:7077, yarn, ..."),
     ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option("--conf", help="A Spark setting; may be given several times.", metavar="KEY=VALUE"),
-    ] = None,
+    conf: Conf = None,
     epoch_bytes: Annotated[
         str | None,
         typer.Option(

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from samovar.cli.finding import Found, look
+from samovar.cli.options import Folder
 from samovar.cli.printing import output, print_json
 from samovar.record.store import find_recordings
 from samovar.runtime.display import count, duration, size
@@ -29,9 +30,7 @@ STYLES = {
 
 
 def runs(
-    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
-        "runs"
-    ),
+    folder: Folder = Path("runs"),
     json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List the recorded runs, the newest last.

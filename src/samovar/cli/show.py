@@ -16,6 +16,7 @@ from rich.text import Text
 
 from samovar.cli.drawing import describe, draw
 from samovar.cli.finding import Found, find_run, head_of, look
+from samovar.cli.options import Folder, OneRun
 from samovar.cli.printing import output, print_json, print_rows
 from samovar.cli.runs import STYLES
 from samovar.errors import RecordingError, UnknownName
@@ -32,16 +33,9 @@ __all__ = ["show"]
 
 
 def show(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="[RUN]", help="A run's id, the beginning of it, the path of its recording, or `latest`."
-        ),
-    ] = "latest",
+    run: OneRun = "latest",
     sink: Annotated[str | None, typer.Argument(metavar="[SINK]", help="A sink whose rows to show.")] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="The folder of recordings.", metavar="DIR")] = Path(
-        "runs"
-    ),
+    folder: Folder = Path("runs"),
     rows: Annotated[int, typer.Option("--rows", min=0, help="How many rows to show.")] = 10,
     epochs: Annotated[bool, typer.Option("--epochs", help="Show the epochs.")] = False,
     rejected: Annotated[
