@@ -18,7 +18,7 @@ from samovar.compile.native import hidden
 from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, quote_name, split_alias
 from samovar.ids import position_columns
-from samovar.replay.segments import Segment
+from samovar.replay.segments import Segment, only_native
 from samovar.replay.trace import ABSENT, Change, Position, Window
 
 if TYPE_CHECKING:
@@ -111,14 +111,26 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
         parts = parts.unionByName(frames.stored_partial(name), allowMissingColumns=True)
     keys = len(frames.plan.keys(name))
     shown = _shown(parts, cut)
+    if window.low is not None and _surely_many(tracer, segment, name, window.low):
+        return StoredGroups(tracer.keep(shown), keys)
     with tracer.tagged(f"groups of {name}", epoch):
-        kept = shown.persist()
-        if kept.count() > FEW:
-            return StoredGroups(tracer.keep(shown), keys)
-        rows = kept.toArrow()
-        kept.unpersist()
+        rows = shown.limit(FEW + 1).toArrow()
+    if rows.num_rows > FEW:
+        return StoredGroups(tracer.keep(shown), keys)
     groups = _groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, keys)
     return FewGroups(groups, StoredGroups(shown, keys))
+
+
+def _surely_many(tracer: Tracer, segment: Segment, name: str, low: Position) -> bool:
+    """Whether the first tuples of the segment alone make more groups than are taken to the driver: soon told."""
+    if tracer.leaves.runs(segment) is None:
+        return False
+    stop = tracer.leaves.edge_after(segment, None, 4 * FEW)
+    if stop is None or stop > low:
+        return False
+    epoch = tracer.windowed(segment, Window(None, stop))
+    with tracer.tagged(f"groups of {name}", epoch):
+        return epoch.frames.stored_partial(name).count() > FEW
 
 
 def group_changes(
@@ -184,7 +196,8 @@ def _running(
     plan = tracer.tracing
     cut = plan.accumulators[name]
     up = plan.graph.ops[name].inputs[0]
-    epoch = tracer.windowed(segment, window)
+    near = window != Window() and only_native(plan, segment.level, up)
+    epoch = tracer.windowed(segment, window, near=near)
     df = epoch.frames.stream(up, segment.level)
     own = hidden(df)
     places = position_columns(len(own), "w")
@@ -200,6 +213,8 @@ def _running(
         partial = earlier.frames.stored_partial(name)
         epoch.take_over(earlier)
         prior = prior.unionByName(partial, allowMissingColumns=True)
+    if keys and window != Window():
+        prior = _of_same_keys(prior, each, keys)
     first = prior.select("*", *(F.lit(_START).alias(p) for p in places))
     every = each.unionByName(first, allowMissingColumns=True)
     by = ", ".join(map(quote_name, keys)) or "1"
@@ -218,6 +233,14 @@ def _running(
         F.array(*places).alias("__sv_at"),
     )
     return shown, keys, epoch
+
+
+def _of_same_keys(prior: DataFrame, each: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The groups that the tuples of a window belong to: Spark looks for their keys before it groups the rest."""
+    names = [f"__sv_k{i}" for i in range(len(keys))]
+    few = F.broadcast(each.select(*map(quote_name, keys)).toDF(*names))
+    same = (F.col(quote_name(k)).eqNullSafe(F.col(n)) for k, n in zip(keys, names, strict=True))
+    return prior.join(few, reduce(lambda a, b: a & b, same), "left_semi")
 
 
 _START = -(1 << 62)
