@@ -221,7 +221,7 @@ def test_any_mix_on_any_small_input(
     check(spark.createDataFrame(some_rows(seed, count), SCHEMA).coalesce(1), keys, picks, staged=staged)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(size=st.sampled_from([(1, 0), (5, 2), (15, 2), (24, 8), (38, 6)]), data=st.data())
 def test_decimal_averages_are_exact(spark: SparkSession, size: tuple[int, int], data: st.DataObject) -> None:
     precision, scale = size

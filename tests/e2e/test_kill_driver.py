@@ -96,6 +96,7 @@ def test_killed_while_a_commit_is_written_the_epoch_is_done_again(
     _check_whole(tmp_path, "torn", undisturbed)
 
 
+@pytest.mark.slow
 def test_killed_while_files_are_published_a_resume_in_a_new_process_publishes_the_rest_once(
     tmp_path: Path, source: Path, undisturbed: dict[str, Any]
 ) -> None:
