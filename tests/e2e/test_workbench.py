@@ -66,19 +66,21 @@ def missing() -> str | None:
 
 
 @pytest.mark.slow
-def test_the_workbench_in_a_browser(tmp_path: Path) -> None:
+@pytest.mark.timeout(420)
+@pytest.mark.parametrize("story", ["canvas", "workbench", "steering", "journey", "large"])
+def test_the_workbench_in_a_browser(tmp_path: Path, story: str) -> None:
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
     with workbench(tmp_path / "workspace", "--master", "local[2]") as (link, _):
         pictures = os.environ.get("SAMOVAR_PICTURES", str(tmp_path / "pictures"))
         done = subprocess.run(
-            ["node", "--test", "--test-concurrency=1", "--test-reporter=spec", "e2e/"],
+            ["node", "--test", "--test-concurrency=1", "--test-reporter=spec", f"e2e/{story}.test.mjs"],
             cwd=ROOT / "web",
             env={**os.environ, "SAMOVAR_LINK": link, "SAMOVAR_PICTURES": pictures, "CHROMIUM": CHROMIUM},
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=400,
         )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 

@@ -46,11 +46,19 @@ def test_a_fork_goes_on_from_any_tuple(epoch_bytes: int | None, spark: Any, tmp_
     for cut in (0, 13):
         fork = past.jump("T", tuples=cut).fork({"T": Tally(weight=100)})
         assert fork.result("S").to_pylist() == expected(cut, 100)
+        within = sv.open(fork.recording, spark=spark)
+        for tuples in (5, 13, 14, 28):  # also before the fork, where the old logic was at work
+            told = within.jump("T", tuples=tuples).state("T")["total"]
+            assert told == expected(cut, 100)[tuples - 1]["total"]
+        within.close()
     for cut in (0, 20):
         corrected = past.jump("T", tuples=cut).fork(row={"x": 1000})
         assert corrected.result("S").to_pylist() == expected(cut, 1, edited=1000)
     filtered = past.jump("F", tuples=25).fork({"F": "x < 0"})
     assert [row["x"] for row in filtered.result("S").to_pylist()] == list(range(25))
+    within = sv.open(filtered.recording, spark=spark)
+    assert [within.jump("F", tuples=n).state("F")["given"] for n in (11, 25, 29)] == [11, 25, 25]
+    within.close()
     assert run.result("S").to_pylist() == expected(0, 1)  # the parent is as it was
     left = len(list((tmp_path / "runs").iterdir()))
     for bad in ({"nope": Tally()}, {"T": "x > 1"}, {"F": ["a", "b"]}):

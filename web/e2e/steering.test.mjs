@@ -83,7 +83,7 @@ test("people watch a run, pause it, look inside, and help it over a tuple; who c
   await dialog.getByRole("button", { name: "Retry with these values" }).click();
   await until("the end", () => status(bob), (text) => text.startsWith("Completed"), 60);
   await bob.getByRole("tab", { name: "Console (1)" }).click();
-  assert.match(await bob.getByRole("list", { name: "Console" }).innerText(), /P off we go/);
+  await until("what it printed", () => bob.getByRole("list", { name: "Console" }).innerText(), (text) => /P off we go/.test(text));
   await tab(bob, "Result");
   await until("all rows", () => bob.getByLabel("Row count").innerText(), (text) => text === "300 rows");
   assert.deepEqual([...ana.problems, ...bob.problems, ...cem.problems], []);

@@ -21,13 +21,13 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden, quoted
 from samovar.compile.plan import Plan
-from samovar.errors import TimeTravelError, UnknownName
+from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
 from samovar.ids import VERSION, new_attempt, new_run_id
-from samovar.record.log import EpochCommitted, RunStarted, StateFile
+from samovar.record.log import EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
 from samovar.replay.segments import Segment
@@ -37,8 +37,9 @@ from samovar.runtime.code import by_value
 from samovar.runtime.decisions import Decided, read_decisions, write_decisions
 from samovar.runtime.engine import commit_epoch
 from samovar.runtime.epoch import EpochRange, RunContext
-from samovar.runtime.expressions import other_expression
-from samovar.runtime.plans import plans_of
+from samovar.runtime.expressions import other_expression, plan_with
+from samovar.runtime.modifying import code_path
+from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
 from samovar.runtime.sources import ROW_BITS, Source, Unit, read_units
 from samovar.runtime.written import write_down
@@ -104,6 +105,7 @@ def start_fork(
         _check_same_places(tracer.plan, found.plan, bool(shared) or split is not None)
         write_down(fork, found.plan.graph, sources, found.code)
         _transferred(code, history, fork, changes, one=True)  # tries it out
+        _remember(tracer, cut, fork, history, found, changes, len(shared) + int(split is not None))
     except BaseException:
         fork.close()
         shutil.rmtree(fork.path, ignore_errors=True)
@@ -123,6 +125,48 @@ def start_fork(
     run = Run(fork)
     run._begin(new, started.options.get("epoch_bytes"), watch, before=before, publishes=False)
     return run
+
+
+def _remember(
+    tracer: Tracer,
+    cut: Cut,
+    fork: Recording,
+    history: History,
+    found: Plans,
+    changes: Mapping[str, Any],
+    first: int,
+) -> None:
+    """Note which logic the epochs before the fork's first own one ran with: they are replayed with that."""
+    code = found.code
+    python = {n for n in code if n in changes or any(n in c.operators for c in tracer.history.changes)}
+    native = {n for n in changes if n not in code and n in tracer.plan.graph.ops}
+
+    def logic(epoch: int) -> dict[str, bytes]:
+        if epoch >= first:
+            return {**{n: code[n] for n in python}, **{n: dumps(found.plan.graph.ops[n]) for n in native}}
+        then = min(epoch, cut.segment.epoch)
+        ran, plan = tracer.code_at(then), tracer.plan_at(then)
+        return {**{n: ran[n] for n in python}, **{n: dumps(plan.graph.ops[n]) for n in native}}
+
+    try:
+        for epoch in range(first):
+            bodies = {n: body for n, body in logic(epoch).items() if n in native}
+            plan_with(tracer.spark, found.plan, found.sources, bodies)
+    except SamovarError:  # it gave other columns: what follows cannot be traced with it
+        native = set()
+    now, versions = logic(first), dict.fromkeys((*python, *native), 0)
+    assert fork.log is not None
+    for epoch in range(first + 1):
+        changed = {n: body for n, body in logic(epoch).items() if body != now[n]}
+        if not changed:
+            continue
+        now |= changed
+        for name, body in changed.items():
+            versions[name] += 1
+            code_path(fork, name, versions[name]).write_bytes(body)
+        fact = LogicChanged(at=time.time(), epoch=epoch, operators={n: versions[n] for n in changed})
+        fork.log.append(fact)
+        history.add(fact)
 
 
 def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
