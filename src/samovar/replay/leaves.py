@@ -20,7 +20,7 @@ Run = tuple[int, int, int]
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 """Finds leaf positions from one on, some of them."""
 
-SMALLEST = 8
+SMALLEST = 7
 """The least bits of a position inside a chunk."""
 MOST_CHUNKS = 15
 """At most two to the power of this many chunks in a segment."""

@@ -34,7 +34,7 @@ __all__ = ["Stretch", "Travel"]
 
 log = logging.getLogger("samovar.replay")
 
-WINDOW = 1000
+WINDOW = 500
 """Leaf tuples that are traced at once."""
 MARGIN = 50
 """Tuples before the moment that are traced too, for stepping back."""
