@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from samovar.cli.attach_commands import Attached
 from samovar.cli.attach_screen import LiveScreen
 from samovar.cli.debug import Talk, scripted
+from samovar.cli.debug_commands import Answer
 from samovar.cli.finding import find_run
 from samovar.cli.options import Conf, Each, Folder, OneRun, Script
 from samovar.cli.printing import output
@@ -20,6 +22,11 @@ from samovar.replay.past import Past, open_recording
 from samovar.runtime.written import read_graph
 
 __all__ = ["attach"]
+
+DECISIONS = ("retry", "skip", "fix", "resume")
+"""Commands after which a run goes on."""
+PATIENCE = 5.0
+"""Seconds it may take to do so."""
 
 
 def attach(
@@ -72,16 +79,36 @@ class _Talk(Talk):
         self.attached = attached
         self.screen = LiveScreen(output(), attached.graph)
         self._held = held
+        self._decided = False
+        self._shown: Any = None
 
     def _open(self) -> None:
         self._tell("status", self.attached.do("status"))
         if self._held:
-            self._tell("held", self.attached.do("held"))
+            self._show_held()
         self.screen.console.print("`help` lists the commands.", style="dim", markup=False)
+
+    def _tell(self, line: str, answer: Answer) -> None:
+        super()._tell(line, answer)
+        self._decided = answer.verb in DECISIONS
 
     @property
     def _over(self) -> bool:  # type: ignore[override]
+        """Whether nothing is left to decide. After a decision: once the run has gone on, or the next tuple is held."""
         if not self._held:
             return False
-        now = self.attached.do("status").data
-        return not now["held"] and now["status"] not in ("holding", "paused", "pausing")
+        until = time.monotonic() + (PATIENCE if self._decided else 0.0)
+        while True:
+            now = self.attached.do("status").data
+            if not now["held"] and now["status"] not in ("holding", "paused", "pausing"):
+                return True
+            if now["held"] and now["held"] != self._shown:
+                self._show_held()
+                return False
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)
+
+    def _show_held(self) -> None:
+        self._shown = self.attached.do("status").data["held"]
+        self._tell("held", self.attached.do("held"))
