@@ -83,9 +83,10 @@ class _Talk(Talk):
         self._shown: Any = None
 
     def _open(self) -> None:
-        self._tell("status", self.attached.do("status"))
+        status = self.attached.do("status")
+        self._tell("status", status)
         if self._held:
-            self._show_held()
+            self._show_held(status.data["held"])
         self.screen.console.print("`help` lists the commands.", style="dim", markup=False)
 
     def _tell(self, line: str, answer: Answer) -> None:
@@ -103,12 +104,12 @@ class _Talk(Talk):
             if not now["held"] and now["status"] not in ("holding", "paused", "pausing"):
                 return True
             if now["held"] and now["held"] != self._shown:
-                self._show_held()
+                self._show_held(now["held"])
                 return False
             if time.monotonic() >= until:
                 return False
             time.sleep(0.05)
 
-    def _show_held(self) -> None:
-        self._shown = self.attached.do("status").data["held"]
+    def _show_held(self, held: Any) -> None:
+        self._shown = held
         self._tell("held", self.attached.do("held"))

@@ -33,9 +33,15 @@ class Leaves:
         self.plan = plan
         self.sources = sources
         self._look = look
+        self._runs: dict[Segment, list[Run] | None] = {}
 
     def runs(self, segment: Segment) -> list[Run] | None:
         """Leaf tuples as runs, if files tell their numbers of rows; else None."""
+        if segment not in self._runs:
+            self._runs[segment] = self._runs_of(segment)
+        return self._runs[segment]
+
+    def _runs_of(self, segment: Segment) -> list[Run] | None:
         made: list[Run] = []
         for name in leaves_of(self.plan, segment.level):
             source = self.sources.get(name)

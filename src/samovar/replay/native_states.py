@@ -145,7 +145,7 @@ def group_changes(
     stored = isinstance(base, StoredGroups)
     shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
     given = tracer.tracing.keys(name)
-    plain = all(key in row for row in list(inputs.values())[:1] for key in given) and bool(inputs)
+    plain = all(key in next(iter(inputs.values()), ()) for key in given)
     if plain:  # the tuples are here, and their keys with them
         first = F.element_at("__sv_at", 1) == F.lit(_START)
         shown = shown.select(

@@ -189,9 +189,7 @@ class Travel:
         number = stretch.number - 1
         if number < 0:
             return None
-        return self.stretch(
-            number, Window(self.leaves.edge_before(self.segments[number], None, WINDOW), None)
-        )
+        return self.last_of(number)
 
     def first_leaf(self, segment: Segment) -> Position | None:
         """The position of a segment's first tuple; None when it has none."""
@@ -238,14 +236,13 @@ class Travel:
     ) -> tuple[Stretch, dict[str, int], StepKey | None] | None:
         """The same where the chunks tell in which of them a tuple lies; None where they do not."""
         segment, leaves, tally = self.segments[number], self.leaves, self.tracer.tally
-        runs = leaves.runs(segment)
-        if runs is None or operator in self.tracer.inside:
+        if leaves.runs(segment) is None or operator in self.tracer.inside:
             return None
         edges = self.edges[segment.level]
         ups = [edges.inputs[operator][port] for port in edges.ports(operator)]
-        if leaves.straight(segment, operator):
-            leaf = leaves.after(segment, None, rank - 1)
-            low, high = leaf, leaf
+        straight = leaves.straight(segment, operator)
+        if straight:
+            low = high = leaves.after(segment, None, rank - 1)
         elif all(tally.can(segment, up) for up in ups):
             place = tally.place(segment, ups, rank)
             low, high = (None, None) if place is None else (place.low, place.high)
@@ -255,10 +252,11 @@ class Travel:
             raise _lost(operator, f"{rank:,}")
         low = leaves.edge_before(segment, low, MARGIN)
         stretch = self.stretch(number, Window(low, leaves.edge_after(segment, high, WINDOW)))
-        before = 0
-        if low is not None and leaves.straight(segment, operator):
+        if low is None:
+            before = 0
+        elif straight:
             before = leaves.rows_before(segment, low)
-        elif low is not None:
+        else:
             before = sum(tally.before(segment, ups, low).values())
         steps = [s for s in stretch.traced.trace.steps.get(operator, ()) if s.taken is not None]
         if len(steps) < rank - before:
