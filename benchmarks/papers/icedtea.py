@@ -245,7 +245,7 @@ OVERHEAD = Experiment(
     full={
         "parts": FIVE,
         "scale": 1,
-        "runs": {"w5": 3, **dict.fromkeys(FIVE[:4], 5)},
+        "runs": 3,
         "warmups": 1,
         "repeat": True,
     },
@@ -265,7 +265,7 @@ LARGE = Experiment(
         ),
     ),
     quick={"parts": ()},
-    full={"parts": FIVE, "scale": _LARGE, "runs": 3, "warmups": 1, "repeat": True},
+    full={"parts": FIVE, "scale": _LARGE, "runs": 3, "warmups": 1, "repeat": False},
 )
 
 

@@ -319,7 +319,7 @@ PAUSES = Experiment(
     full={
         "parts": tuple(f"{name} {n}" for n in (1, 2, 4, 8, "cluster") for name in _THREE),
         "scale": 2,
-        "pauses": 40,
+        "pauses": 20,
     },
 )
 

@@ -29,12 +29,12 @@ def interactions(setting: Setting) -> list[Row]:
 def interrupted(
     setting: Setting, name: str
 ) -> tuple[dict[float | None, list[float]], dict[float | None, int]]:
-    """Seconds of a workflow's runs by gap, after a round that warms up; and how many interactions were made."""
+    """Seconds of a workflow's runs by gap, after a run that warms up; and how many interactions were made."""
     times: dict[float | None, list[float]] = {gap: [] for gap in GAPS}
     made: dict[float | None, int] = {}
     pair = setting.pair(name)
     for number in range(setting.runs + 1):
-        for gap in GAPS:
+        for gap in GAPS if number else (None,):
             setting.tick(f"interactions of {name}, every {gap} s, round {number}")
             flow = pair.samovar(setting.data)
             operator = interesting(name, flow)

@@ -44,12 +44,16 @@ class Leaves:
     def _runs_of(self, segment: Segment) -> list[Run] | None:
         made: list[Run] = []
         for name in leaves_of(self.plan, segment.level):
-            source = self.sources.get(name)
-            own = None if source is None else stretches_of(source, *segment.units.get(name, (0, 0)))
+            own = self.runs_from(segment, name)
             if own is None:
                 return None
             made += own
         return sorted(made)
+
+    def runs_from(self, segment: Segment, leaf: str) -> list[Run] | None:
+        """The runs of one leaf."""
+        source = self.sources.get(leaf)
+        return None if source is None else stretches_of(source, *segment.units.get(leaf, (0, 0)))
 
     def width(self, segment: Segment, widths: Mapping[str, int]) -> int:
         """How many parts of a position name the leaf tuple it comes from."""

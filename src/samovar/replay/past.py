@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -195,6 +195,12 @@ class Past(Recorded):
         if self._made is not None:
             self._made.close()
             self._made = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
 
 def open_recording(

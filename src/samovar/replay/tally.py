@@ -1,6 +1,7 @@
 """How many tuples operators gave, chunk by chunk of the leaves: counted by one job, then known for every window.
 
 A jump to the n-th tuple of an operator, and what operators had taken and given when a window began, are sums over it.
+What sources gave, and operators that give a tuple for each, is known from the files' numbers of rows without a job.
 Outputs that depend on a Python operator or a limit are not counted this way: they would have to run again.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,7 +22,7 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
 from samovar.replay.leaves import Leaves
-from samovar.replay.segments import Segment, only_native
+from samovar.replay.segments import Segment, edges_of, only_native
 from samovar.replay.trace import Position
 
 __all__ = ["Place", "Tally"]
@@ -97,10 +99,35 @@ class Tally:
 
     def _counted(self, segment: Segment, names: Sequence[str]) -> dict[str, _Counted]:
         with self._lock:
-            missing = [n for n in dict.fromkeys(names) if (segment, n) not in self._known]
+            missing = []
+            for name in dict.fromkeys(names):
+                if (segment, name) in self._known:
+                    continue
+                if (told := self._told(segment, name)) is not None:
+                    self._known[segment, name] = told
+                else:
+                    missing.append(name)
             if missing:
                 self._count(segment, missing)
             return {n: self._known[segment, n] for n in names}
+
+    def _told(self, segment: Segment, name: str) -> _Counted | None:
+        """What an operator gave that passes on one tuple for each of one leaf; None for any other."""
+        edges = edges_of(self.plan, segment.level)
+        while edges.inputs[name]:
+            if len(edges.inputs[name]) > 1 or edges.shapes[name] != "one":
+                return None
+            name = edges.inputs[name][0]
+        runs, bits = self.leaves.runs_from(segment, name), self.leaves.bits(segment)
+        if runs is None or bits is None:
+            return None
+        counts: Counter[tuple[int, int]] = Counter()
+        for source, first, rows in runs:
+            stop = first + rows
+            for chunk in range(first >> bits, -(-stop >> bits)):
+                counts[source, chunk] += min(stop, chunk + 1 << bits) - max(first, chunk << bits)
+        chunks = sorted(counts)
+        return _Counted(chunks, [counts[c] for c in chunks])
 
     def _count(self, segment: Segment, names: Sequence[str]) -> None:
         bits = self.leaves.bits(segment) or 0
