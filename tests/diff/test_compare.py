@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -135,6 +137,24 @@ def test_many_rows_that_differ_are_counted_and_a_few_are_shown(spark: Any) -> No
     assert verdict.explain(rows=4).endswith("... and 29,993 more") or "more" in verdict.explain(rows=4)
 
 
+@pytest.mark.parametrize("few", [0, 200_000])
+def test_rows_too_often_are_the_same_whoever_counts_them(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(sys.modules["samovar.diff.compare"], "_FEW", few)
+    rng = random.Random(5)
+    sides = [[(rng.randrange(40), rng.choice("abc")) for _ in range(n)] for n in (400, 380)]
+    counts = [Counter(rows) for rows in sides]
+    frames = [spark.createDataFrame(rows, "n int, `a``.b` string").repartition(3) for rows in sides]
+    verdict = compare(*frames, rows=1000)
+    for side, mine, other in (("left", 0, 1), ("right", 1, 0)):
+        expected = counts[mine] - counts[other]
+        assert verdict.count(side) == expected.total() > 20
+        assert Counter(tuple(row.values()) for row in verdict.unmatched(side)) == expected
+    assert verdict.rows("left") == 400
+    assert len(compare(*frames, rows=7).unmatched("right")) == 7
+
+
 def test_a_missing_row_is_one_difference_though_all_after_it_move(spark: Any) -> None:
     left = spark.range(1_000).select((F.col("id") % 3).alias("k"), "id").coalesce(1)
     right = left.filter("id <> 501")
@@ -156,6 +176,7 @@ def test_rows_as_often_on_both_sides(spark: Any) -> None:
 
 VALUES: list[tuple[str, list[Any], list[Any]]] = [
     ("double", [float("nan"), -0.0, None], [0.0, None, float("nan")]),
+    ("struct<`a.b`:int,`c``d`:array<array<float>>>", [(1, [[-0.0], []])], [(1, [[0.0], []])]),
     ("map<string,int>", [{"a": 1, "b": None}], [{"b": None, "a": 1}]),
     ("array<int>", [[1, None], []], [[], [1, None]]),
     ("struct<a:int,b:array<map<int,double>>>", [(1, [{1: -0.0, 2: 0.5}])], [(1, [{2: 0.5, 1: 0.0}])]),

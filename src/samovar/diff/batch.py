@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -22,7 +25,7 @@ from samovar.diff.augment import PLACE, Augmented, augmented
 from samovar.diff.dependence import Dependence
 from samovar.diff.events import SIDES, Side, rows_of
 from samovar.diff.problems import SideProblem
-from samovar.diff.rowhash import quoted, row_hashes
+from samovar.diff.rowhash import row_hashes, row_struct
 
 __all__ = [
     "BUCKET",
@@ -32,6 +35,7 @@ __all__ = [
     "Buckets",
     "Leftovers",
     "Prepared",
+    "Rows",
     "find_leftovers",
     "fingerprints",
     "first_of_lines",
@@ -47,6 +51,7 @@ __all__ = [
 _BUCKETS_BITS = 12
 SIDE, A, B, BUCKET = "__samovar_side", "__samovar_a", "__samovar_b", "__samovar_bucket"
 _LOW = (1 << 31) - 1
+Numbers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -92,30 +97,47 @@ def prepare(sides: Mapping[Side, DataFrame], depends: Dependence, schema: Struct
 def fingerprints(rows: DataFrame) -> Buckets:
     """The sums of both sides, bucket by bucket. One job; a few thousand numbers come to the driver."""
     sums = (
-        rows.groupBy(SIDE, F.shiftrightunsigned(BUCKET, 64 - _BUCKETS_BITS).alias("k"))
+        rows.groupBy(SIDE, F.expr(f"CAST({_bucket(BUCKET)} AS INT) AS k"))
         .agg(
-            F.count("*").alias("n"),
-            F.sum(F.col(A).bitwiseAND(F.lit(_LOW))).alias("s"),
-            F.sum(F.shiftrightunsigned(A, 31).bitwiseAND(F.lit(_LOW))).alias("t"),
-            F.sum(F.col(B).cast("long")).alias("u"),
+            F.expr("count(*) AS n"),
+            F.expr(f"sum({A} & {_LOW}L) AS s"),
+            F.expr(f"sum(shiftrightunsigned({A}, 31) & {_LOW}L) AS t"),
+            F.expr(f"sum(CAST({B} AS BIGINT)) AS u"),
         )
         .toArrow()
-        .to_pylist()
     )
-    found: list[dict[int, tuple[int, ...]]] = [{}, {}]
-    for row in sums:
-        found[row[SIDE]][row["k"]] = (row["n"], row["s"], row["t"], row["u"])
-    differ = sorted(k for k in found[0].keys() | found[1].keys() if found[0].get(k) != found[1].get(k))
-    counts = {s: sum(v[0] for v in found[i].values()) for i, s in enumerate(SIDES)}
-    there = [side[k] for side in found for k in differ if k in side]
-    return Buckets(counts, differ, sum(v[0] for v in there), sum(v[1] for v in there))
+    side, bucket = (_numbers(sums, c) for c in (SIDE, "k"))
+    found = np.zeros((2, 1 << _BUCKETS_BITS, 4), np.int64)
+    for i, name in enumerate("nstu"):
+        found[side, bucket, i] = _numbers(sums, name)
+    left, right = found
+    differ = np.flatnonzero((left != right).any(axis=1))
+    held, check = found[:, differ, :2].sum(axis=(0, 1)).tolist()
+    totals = found[:, :, 0].sum(axis=1).tolist()
+    return Buckets(dict(zip(SIDES, totals, strict=True)), differ.tolist(), held, check)
 
 
 def in_buckets(rows: DataFrame, differ: Sequence[int], by: str = BUCKET) -> DataFrame:
-    """The rows of some buckets."""
+    """The rows of some buckets: looked up in a table of bits, which leaves the code that Spark compiles as it was."""
     if len(differ) == 1 << _BUCKETS_BITS:
         return rows
-    return rows.filter(F.shiftrightunsigned(by, 64 - _BUCKETS_BITS).isin(list(differ)))
+    bits = np.zeros(1 << _BUCKETS_BITS, np.bool_)
+    bits[list(differ)] = True
+    words = np.packbits(bits, bitorder="little").view(np.int64).tolist()
+    place = _bucket(by)
+    table = ", ".join(f"{word}L" for word in words)
+    return rows.filter(
+        f"getbit(array({table})[CAST(shiftright({place}, 6) AS INT)], CAST({place} & 63 AS INT)) = 1"
+    )
+
+
+def _bucket(by: str) -> str:
+    return f"shiftrightunsigned({by}, {64 - _BUCKETS_BITS})"
+
+
+def _numbers(table: pa.Table, column: str) -> Numbers:
+    found: Numbers = table.column(column).to_numpy()
+    return found
 
 
 def find_leftovers(prepared: Prepared, buckets: Buckets, limit: int) -> Leftovers:
@@ -196,11 +218,12 @@ def unstable() -> SideProblem:
 
 
 def _numbered(side: Augmented, number: int) -> DataFrame:
-    a, b = F.col(A), F.col(B)
+    a, b = A, B
     if side.numbers:
-        a, b = F.xxhash64(a, *side.numbers), F.hash(b, *side.numbers)
+        numbers = ", ".join(side.numbers)
+        a, b = f"xxhash64({A}, {numbers})", f"hash({B}, {numbers})"
     more: list[str] = [c for c in (side.line, side.at, PLACE) if side.line is not None and c is not None]
-    return side.df.select(F.lit(number).alias(SIDE), a.alias(A), b.alias(B), a.alias(BUCKET), *more)
+    return side.df.selectExpr(f"{number} AS {SIDE}", f"{a} AS {A}", f"{b} AS {B}", f"{a} AS {BUCKET}", *more)
 
 
 def under_each_other(frames: Sequence[DataFrame]) -> DataFrame:
@@ -208,56 +231,81 @@ def under_each_other(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def rows_with_hashes(
-    df: DataFrame, schema: StructType, hashes: Sequence[tuple[int, int]]
-) -> list[tuple[tuple[int, int], dict[str, Any]]]:
-    """For each of these hashes one row of the table that has it, if there is one."""
-    if not hashes:
-        return []
-    a, b = row_hashes(schema.fields)
-    found = (
-        df.filter(a.isin([x for x, _ in hashes]))
-        .groupBy(a.alias(A), b.alias(B))
-        .agg(F.any_value(_row(schema)).alias("row"))
-        .toArrow()
-    )
-    wanted = set(hashes)
-    rows = [((r[A], r[B]), r["row"]) for r in rows_of(found)]
-    return [(h, row) for h, row in rows if h in wanted]
-
-
-def rows_left_over(
-    sides: Mapping[Side, DataFrame], schema: StructType, buckets: Buckets
-) -> dict[Side, list[dict[str, Any]]]:
-    """The rows without a partner, by one job, where the buckets that differ hold few rows: these come to the driver."""
-    a, b = row_hashes(schema.fields)
+    sides: Mapping[Side, DataFrame], schema: StructType, hashes: Mapping[Side, Sequence[tuple[int, int]]]
+) -> dict[Side, list[tuple[tuple[int, int], dict[str, Any]]]]:
+    """For each of these hashes of a side one row that has it, if there is one. One job."""
+    made: dict[Side, list[tuple[tuple[int, int], dict[str, Any]]]] = {s: [] for s in SIDES}
+    wanted = {s: set(hashes[s]) for s in SIDES}
     parts = [
-        in_buckets(
-            sides[s].select(F.lit(i).alias(SIDE), a.alias(A), b.alias(B), _row(schema).alias("row")),
-            buckets.differ,
-            A,
-        )
+        _hashed(sides[s], i, schema).filter(_among(A, [a for a, _ in hashes[s]]))
         for i, s in enumerate(SIDES)
+        if hashes[s]
     ]
-    found: dict[tuple[int, int], list[list[dict[str, Any]]]] = {}
-    lines = rows_of(under_each_other(parts).toArrow())
-    if len(lines) != buckets.held or sum(line[A] & _LOW for line in lines) != buckets.check:
-        raise unstable()
-    for line in lines:
-        found.setdefault((line[A], line[B]), [[], []])[line[SIDE]].append(line["row"])
-    made: dict[Side, list[dict[str, Any]]] = {s: [] for s in SIDES}
-    for left, right in found.values():
-        made["left"] += left[len(right) :]
-        made["right"] += right[len(left) :]
+    if parts:
+        found = under_each_other(parts).groupBy(SIDE, A, B).agg(F.any_value("row").alias("row"))
+        for line in rows_of(found.toArrow()):
+            side, hash_ = SIDES[line[SIDE]], (line[A], line[B])
+            if hash_ in wanted[side]:
+                made[side].append((hash_, line["row"]))
     return made
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows without a partner: how many, and the first of them."""
+
+    counts: dict[Side, int]
+    first: dict[Side, list[dict[str, Any]]]
+
+
+def rows_left_over(sides: Mapping[Side, DataFrame], schema: StructType, buckets: Buckets, limit: int) -> Rows:
+    """The rows without a partner, by one job, where the buckets that differ hold few rows: these come to the driver."""
+    parts = [_hashed(sides[s], i, schema) for i, s in enumerate(SIDES)]
+    lines = under_each_other([in_buckets(part, buckets.differ, A) for part in parts]).toArrow()
+    side, a, b = (_numbers(lines, c) for c in (SIDE, A, B))
+    if len(a) != buckets.held or int((a & _LOW).sum()) != buckets.check:
+        raise unstable()
+    kept = _without_partner(side, a, b)
+    chosen = {s: np.flatnonzero(kept & (side == i)) for i, s in enumerate(SIDES)}
+    rows = lines.select(["row"])
+    return Rows(
+        {s: len(ids) for s, ids in chosen.items()},
+        {s: [line["row"] for line in rows_of(rows.take(ids[:limit]))] for s, ids in chosen.items()},
+    )
+
+
+def _without_partner(side: Numbers, a: Numbers, b: Numbers) -> npt.NDArray[np.bool_]:
+    """Of rows with the same hashes, those by which one side has more than the other: its last ones."""
+    kept = np.zeros(len(a), np.bool_)
+    if not len(a):
+        return kept
+    order = np.lexsort((side, b, a))
+    side, a, b = side[order], a[order], b[order]
+    starts = np.concatenate([[True], (a[1:] != a[:-1]) | (b[1:] != b[:-1])])
+    group = np.cumsum(starts) - 1
+    first = np.flatnonzero(starts)
+    right = np.add.reduceat(side.astype(np.int64), first)
+    left = np.diff(np.append(first, len(a))) - right
+    rank = np.arange(len(a)) - first[group]  # those of the left come first
+    kept[order] = np.where(side == 0, rank >= right[group], rank - left[group] >= left[group])
+    return kept
+
+
+def _hashed(df: DataFrame, number: int, schema: StructType) -> DataFrame:
+    a, b = row_hashes(schema.fields)
+    return df.select(
+        F.lit(number).alias(SIDE), a.alias(A), b.alias(B), row_struct(schema.fields).alias("row")
+    )
+
+
+def _among(column: str, numbers: Sequence[int]) -> str:
+    """A condition as text: a Column costs a trip to the Java process for each number."""
+    return f"{column} IN ({', '.join(f'{n}L' for n in numbers)})"
 
 
 def rows_at_places(df: DataFrame, schema: StructType, places: Sequence[int]) -> dict[int, dict[str, Any]]:
     """The rows at these places."""
     if not places:
         return {}
-    placed = df.select(F.monotonically_increasing_id().alias(PLACE), _row(schema).alias("row"))
-    return {r[PLACE]: r["row"] for r in rows_of(placed.filter(F.col(PLACE).isin(list(places))).toArrow())}
-
-
-def _row(schema: StructType) -> Column:
-    return F.struct(*[quoted(f.name).cast(f.dataType).alias(f.name) for f in schema.fields])
+    placed = df.select(F.monotonically_increasing_id().alias(PLACE), row_struct(schema.fields).alias("row"))
+    return {r[PLACE]: r["row"] for r in rows_of(placed.filter(_among(PLACE, places)).toArrow())}

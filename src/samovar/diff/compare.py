@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-_FEW = 10_000
-"""Rows of buckets that differ which are brought to the driver as they are; beyond this Spark counts them first."""
+_FEW = 200_000
+"""Cells of buckets that differ which are brought to the driver as they are; beyond this Spark counts rows first."""
 
 
 def compare(
@@ -113,12 +113,10 @@ def _by_hashes(asked: _Asked) -> TableVerdict:
     buckets = fingerprints(prepared.rows)
     if not buckets.differ:
         return asked.tables.same(buckets.rows)
-    if not asked.depends.clauses and buckets.held <= _FEW:
-        left_over = rows_left_over(asked.frames, asked.schema, buckets)
-        counts = {s: len(rows) for s, rows in left_over.items()}
-        return asked.tables.different(
-            buckets.rows, counts, {s: Rest([], r[: asked.limit]) for s, r in left_over.items()}
-        )
+    if not asked.depends.clauses and buckets.held * len(asked.schema) <= _FEW:
+        left_over = rows_left_over(asked.frames, asked.schema, buckets, asked.limit)
+        rest = {s: Rest([], rows) for s, rows in left_over.first.items()}
+        return asked.tables.different(buckets.rows, left_over.counts, rest)
     found = find_leftovers(prepared, buckets, asked.limit)
     if not any(found.counts.values()):
         raise unstable()
@@ -130,14 +128,17 @@ def _by_hashes(asked: _Asked) -> TableVerdict:
 def _with_hashes(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:
     from samovar.diff.batch import rows_with_hashes, unstable
 
+    wanted: dict[Side, dict[tuple[int, int], int]] = {
+        "left": {h: n for h, n in found.hashes.items() if n > 0},
+        "right": {h: -n for h, n in found.hashes.items() if n < 0},
+    }
+    rows = rows_with_hashes(asked.frames, asked.schema, {s: list(wanted[s]) for s in SIDES})
     rest: dict[Side, Rest] = {}
-    for side, sign in (("left", 1), ("right", -1)):
-        wanted = {h: n * sign for h, n in found.hashes.items() if n * sign > 0}
-        rows = rows_with_hashes(asked.frames["left" if sign > 0 else "right"], asked.schema, list(wanted))
-        if len(rows) < len(wanted):
+    for side in SIDES:
+        if len(rows[side]) < len(wanted[side]):
             raise unstable()
-        events = [row for h, row in rows for _ in range(min(wanted[h], asked.limit))][: asked.limit]
-        rest["left" if side == "left" else "right"] = Rest([], events)
+        events = [row for h, row in rows[side] for _ in range(min(wanted[side][h], asked.limit))]
+        rest[side] = Rest([], events[: asked.limit])
     return asked.tables.different(buckets.rows, found.counts, rest)
 
 

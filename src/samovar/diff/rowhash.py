@@ -3,11 +3,14 @@
 Spark's own hashes leave out nulls, so that (null, 1) and (1, null) would have the same; here nulls are marked, at the
 top by a word of bits and inside of arrays, structs and maps by a number of their own. NaN equals NaN, -0.0 equals
 0.0, and the entries of a map have no order.
+
+The expressions are written as SQL text: a Column made call by call costs a trip to the Java process for each call, more
+than a small table takes to be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -22,18 +25,20 @@ from pyspark.sql.types import (
     NullType,
     StructField,
     StructType,
+    UserDefinedType,
     VariantType,
 )
 
-__all__ = ["is_float", "quoted", "row_hashes"]
+from samovar.compile.native import quoted as named
 
-_NULL = 0x1E37_79B9_7F4A_7C15
-Hash = Callable[..., Column]
+__all__ = ["is_float", "quoted", "row_hashes", "row_struct"]
+
+_NULL = f"{0x1E37_79B9_7F4A_7C15}L"
 
 
 def quoted(name: str) -> Column:
     """A column by its name, whatever characters are in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(named(name))
 
 
 def is_float(kind: DataType) -> bool:
@@ -41,52 +46,83 @@ def is_float(kind: DataType) -> bool:
     return isinstance(kind, (FloatType, DoubleType))
 
 
-def row_hashes(fields: Sequence[StructField], more: Sequence[Column] = ()) -> tuple[Column, Column]:
-    """A 64-bit and a 32-bit hash over columns, cast to their types, and over expressions that are never null."""
-    columns = [quoted(f.name).cast(f.dataType) for f in fields]
+def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[Column, Column]:
+    """A 64-bit and a 32-bit hash over columns, cast to their types, and over SQL expressions that are never null."""
+    columns = [_cast(f) for f in fields]
     nulls = _null_words(columns)
     made = []
-    for hash_ in (F.xxhash64, F.hash):
+    for hash_ in ("xxhash64", "hash"):
         parts = [_value(c, f.dataType, hash_) for c, f in zip(columns, fields, strict=True)]
-        made.append(hash_(*parts, *nulls, *more, F.lit(0)))
+        made.append(F.expr(_call(hash_, *parts, *nulls, *more, "0")))
     return made[0], made[1]
 
 
-def _null_words(columns: Sequence[Column]) -> list[Column]:
+def row_struct(fields: Sequence[StructField]) -> Column:
+    """Columns, cast to their types, as one struct."""
+    return F.expr(_call("struct", *[f"{_cast(f)} AS {named(f.name)}" for f in fields]))
+
+
+def _call(function: str, *arguments: str) -> str:
+    return f"{function}({', '.join(arguments)})"
+
+
+def _cast(field: StructField) -> str:
+    kind = _type_text(field.dataType)
+    return named(field.name) if kind is None else f"CAST({named(field.name)} AS {kind})"
+
+
+def _type_text(kind: DataType) -> str | None:
+    """A type as SQL text; None for one that has no name there, which is the same on both sides."""
+    if isinstance(kind, UserDefinedType):
+        return None
+    if isinstance(kind, ArrayType):
+        element = _type_text(kind.elementType)
+        return None if element is None else f"ARRAY<{element}>"
+    if isinstance(kind, MapType):
+        key, value = _type_text(kind.keyType), _type_text(kind.valueType)
+        return None if key is None or value is None else f"MAP<{key}, {value}>"
+    if isinstance(kind, StructType):
+        parts = [(f.name, _type_text(f.dataType)) for f in kind.fields]
+        if any(text is None for _, text in parts):
+            return None
+        return f"STRUCT<{', '.join(f'{named(name)}: {text}' for name, text in parts)}>"
+    return kind.simpleString()
+
+
+def _null_words(columns: Sequence[str]) -> list[str]:
     words = []
     for start in range(0, len(columns), 62):
-        bits = [
-            F.when(c.isNull(), F.lit(1 << i)).otherwise(F.lit(0)).cast("long")
-            for i, c in enumerate(columns[start : start + 62])
-        ]
-        word = bits[0]
-        for bit in bits[1:]:
-            word = word.bitwiseOR(bit)
-        words.append(word)
+        bits = [f"IF({c} IS NULL, {1 << i}L, 0L)" for i, c in enumerate(columns[start : start + 62])]
+        words.append(" | ".join(bits))
     return words
 
 
-def _value(column: Column, kind: DataType, hash_: Hash) -> Column:
+def _value(column: str, kind: DataType, hash_: str, depth: int = 0) -> str:
     """What stands for a value in the hash of its row: itself, or the hash of what is in it."""
     if isinstance(kind, NullType):
-        return F.lit(0)
+        return "0"
     if is_float(kind):
-        return column + F.lit(0.0).cast(kind)  # -0.0 becomes 0.0
+        return f"{column} + CAST(0 AS {kind.simpleString()})"  # -0.0 becomes 0.0
     if isinstance(kind, (CalendarIntervalType, VariantType)):
-        return column.cast("string")
+        return f"CAST({column} AS STRING)"
     if isinstance(kind, AtomicType):
         return column
+    each = f"e{depth}"
     if isinstance(kind, ArrayType):
-        element = kind.elementType
-        return hash_(F.size(column), F.transform(column, lambda x: _part(x, element, hash_)))
+        part = _part(each, kind.elementType, hash_, depth + 1)
+        return _call(hash_, f"size({column})", f"transform({column}, {each} -> {part})")
     if isinstance(kind, MapType):
         entry = StructType([StructField("key", kind.keyType), StructField("value", kind.valueType)])
-        entries = F.transform(F.map_entries(column), lambda e: _part(e, entry, hash_))
-        return hash_(F.size(column), F.array_sort(entries))
+        part = _part(each, entry, hash_, depth + 1)
+        return _call(
+            hash_, f"size({column})", f"array_sort(transform(map_entries({column}), {each} -> {part}))"
+        )
     if isinstance(kind, StructType):
-        return hash_(*[_part(column.getField(f.name), f.dataType, hash_) for f in kind.fields], F.lit(0))
-    return column.cast("string")
+        parts = [_part(f"{column}.{named(f.name)}", f.dataType, hash_, depth) for f in kind.fields]
+        return _call(hash_, *parts, "0")
+    return f"CAST({column} AS STRING)"
 
 
-def _part(column: Column, kind: DataType, hash_: Hash) -> Column:
-    return F.when(column.isNull(), F.lit(_NULL)).otherwise(hash_(_value(column, kind, hash_)).cast("long"))
+def _part(column: str, kind: DataType, hash_: str, depth: int) -> str:
+    value = _call(hash_, _value(column, kind, hash_, depth))
+    return f"IF({column} IS NULL, {_NULL}, CAST({value} AS BIGINT))"

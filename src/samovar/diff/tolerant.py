@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from samovar.compile.native import quoted as named
 from samovar.diff.augment import PLACE, Augmented, augmented
 from samovar.diff.batch import (
     BUCKET,
@@ -127,7 +128,7 @@ def _has_tolerance(field: StructField, equal: Equality) -> bool:
 
 
 def _group_hashes(exact: list[StructField], near: list[StructField]) -> tuple[Column, Column]:
-    return row_hashes(exact, [quoted(f.name).isNull() for f in near])
+    return row_hashes(exact, [f"{named(f.name)} IS NULL" for f in near])
 
 
 def _numbered(side: Augmented, number: int, cells: int) -> DataFrame:
