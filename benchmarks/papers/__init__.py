@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.data import default_root
-from benchmarks.papers import beside, diffstream, icedtea, icedtea_travel, scaling, texera
+from benchmarks.papers import beside, diffstream, diffstream_compare, icedtea, icedtea_travel, scaling, texera
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.goals import TARGETS
 from benchmarks.papers.report import fill, write
@@ -31,6 +31,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     *icedtea_travel.EXPERIMENTS,
     *texera.EXPERIMENTS,
     *diffstream.EXPERIMENTS,
+    *diffstream_compare.EXPERIMENTS,
     *scaling.EXPERIMENTS,
     *beside.EXPERIMENTS,
 )
