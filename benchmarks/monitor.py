@@ -38,6 +38,8 @@ _EVENT = "ad_id string, event_type string, event_time bigint, user_id string"
 _ADS = 1_000
 _LOST = 0.05
 _NOW = {"availableNow": True}
+_COLLECTIONS = 45
+"""How often a soak looks at the heap: a collection holds everything up for a moment."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,10 @@ def lost(results: Sequence[Measured]) -> dict[str, float]:
 
 
 def soak(spark: SparkSession, minutes: float, *, rows: int = 20_000) -> dict[str, Any]:
-    """Two endless streams under a monitor: how many events were compared, and memory over time, in MiB."""
+    """Two endless streams under a monitor: how many events were compared, and memory over time, in MiB.
+
+    `driver` and `java` are what the processes hold; `heap` is what is left of Java's heap after a collection.
+    """
     import psutil
 
     from samovar.diff import keyed, monitor
@@ -184,18 +189,23 @@ def soak(spark: SparkSession, minutes: float, *, rows: int = 20_000) -> dict[str
 
     mine = psutil.Process()
     every = {"driver": [mine], "java": [p for p in mine.children(recursive=True) if "java" in p.name()]}
-    samples: dict[str, list[float]] = {name: [] for name in every}
+    samples: dict[str, list[float]] = {name: [] for name in (*every, "heap")}
     unmatched: list[int] = []
+    pause = minutes * 60 / _COLLECTIONS
     with tempfile.TemporaryDirectory() as folder:
         with monitor(
             stream(), stream().repartition(2, "key"), depends=keyed("key"), checkpoint=folder, drift=10 * rows
         ) as watched:
             end = time.monotonic() + minutes * 60
+            collected = time.monotonic()
             while time.monotonic() < end and watched.status == "running":
                 watched.wait(1.0)
                 unmatched.append(sum(watched.metrics.unmatched.values()))
                 for name, processes in every.items():
                     samples[name].append(sum(p.memory_info().rss for p in processes) / 2**20)
+                if time.monotonic() - collected >= pause:
+                    samples["heap"].append(_heap(spark))
+                    collected = time.monotonic()
             metrics = watched.metrics
         if watched.error is not None:
             raise watched.error
@@ -206,6 +216,14 @@ def soak(spark: SparkSession, minutes: float, *, rows: int = 20_000) -> dict[str
         "memory": samples,
         "growth": {name: growth(found) for name, found in samples.items()},
     }
+
+
+def _heap(spark: SparkSession) -> float:
+    """MiB that Java's objects take, after a collection."""
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 
 
 def growth(samples: Sequence[float]) -> float:

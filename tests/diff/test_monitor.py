@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -317,26 +318,29 @@ def test_a_monitor_in_parts_survives_a_restart(sides: tuple[Folder, Folder], tmp
 
 def test_in_parts_an_overdue_event_is_named_and_told_once(sides: tuple[Folder, Folder]) -> None:
     left, right = sides
-    left.add(rides(range(6)))
-    right.add(rides(range(4)))
-    told: list[Verdict] = []
+    left.add(rides(range(2)))
+    told: queue.Queue[Verdict] = queue.Queue()
     seen = Seen()
     with monitor(
         left.stream(),
         right.stream(),
         depends=keyed("taxi"),
         trigger=SOON,
-        patience=0.5,
+        patience=0.3,
         on_difference="alert",
-        alert=told.append,
+        alert=told.put,
         on_metrics=seen,
         parts=2,
     ):
-        seen.wait_for(lambda m: m.matched == 4)
-        right.add(rides(range(4, 6)))
-        seen.wait_for(lambda m: m.matched == 6)
-    assert len(told) <= 1  # if Spark took its time, or none
-    assert all((v.side, v.event["at"]) == ("left", 4) for v in told)
+        for first in (0, 2):  # nothing comes from the right until the alert was there
+            late = told.get(timeout=LONG)
+            assert (late.side, late.position, late.event["at"]) == ("left", first, first)
+            assert late.overdue_after == 0.3
+            right.add(rides(range(first, first + 2)))
+            seen.wait_for(lambda m, pairs=first + 2: m.matched == pairs)  # type: ignore[misc]
+            if first == 0:
+                left.add(rides(range(2, 4)))
+    assert told.empty()
 
 
 def test_parts_need_two_streams_and_a_key(sides: tuple[Folder, Folder]) -> None:

@@ -20,4 +20,7 @@ def test_the_memory_of_a_monitor_stays_flat(spark: Any) -> None:
     assert found["status"] == "stopped"  # by us: no difference, no failure
     assert found["matched"] > MINUTES * 100_000
     assert found["growth"]["driver"] < 20, found["growth"]
+    assert len(found["memory"]["heap"]) >= 15
+    # Spark itself keeps its last thousand jobs: some tens of MiB, until they are that many
+    assert found["growth"]["heap"] < 64, found["memory"]["heap"]
     assert max(found["unmatched"]) < 500_000
