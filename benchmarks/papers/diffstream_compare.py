@@ -90,6 +90,7 @@ _CASES = (
     "a function, same order",
     "a function, other order in 100",
     "a function, other order in 1,000",
+    "a function of calls, in 1,000",
     "an unreadable function, in 100",
     "an unreadable function, in 1,000",
 )

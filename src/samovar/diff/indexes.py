@@ -3,7 +3,7 @@
 An index answers one question: which is the first unmatched event of a side that depends on a given event, among those
 before a given position? Keys and synchronisation answer at once, however many events wait; a punctuation looks at
 the waiting events, any other event at the waiting punctuations; a function is asked about one waiting event after
-another, where it can be seen to need it (`samovar.diff.reading`) only about those that agree in some column.
+another, where it can be seen to need it (`samovar.diff.reading`) only about those that agree in some value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from samovar.diff.dependence import Clause, Function, Key, Punctuating, Synchronising, before
 from samovar.diff.events import SIDES, Side, cells
 from samovar.diff.problems import DependenceProblem
-from samovar.diff.reading import agreeing_columns
+from samovar.diff.reading import agreeing, key_of
+from samovar.diff.standins import Form
 
 __all__ = ["Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
 
@@ -206,15 +207,15 @@ class _FunctionIndex:
 
 
 class _AgreeingIndex(_FunctionIndex):
-    """The function is asked about waiting events that agree in columns without which it is never true.
+    """The function is asked about waiting events that agree in values without which it is never true.
 
-    An event whose cells there cannot be told apart with certainty is asked about all, and all others about it: so what
+    An event whose values cannot be told apart with certainty is asked about all, and all others about it: so what
     the function raises on a missing column is told as ever.
     """
 
-    def __init__(self, clause: Function, waiting: Waiting, columns: tuple[Any, ...]) -> None:
+    def __init__(self, clause: Function, waiting: Waiting, forms: tuple[Form, ...]) -> None:
         super().__init__(clause, waiting)
-        self._columns = columns
+        self._key_of = key_of(forms)
         self._keys: Mapping[Side, dict[int, Any]] = {side: {} for side in SIDES}
         self._groups: Mapping[Side, dict[Any, OrderedDict[int, Any]]] = {side: {} for side in SIDES}
 
@@ -253,7 +254,7 @@ class _AgreeingIndex(_FunctionIndex):
 
     def _key(self, event: Any) -> Any:
         try:
-            key = tuple([event[c] for c in self._columns])
+            key = self._key_of(event)
             hash(key)
         except Exception:
             return _UNCLEAR
@@ -268,6 +269,6 @@ def index_of(clause: Clause, waiting: Waiting) -> Index:
         return SynchronisingIndex(clause)
     if isinstance(clause, Punctuating):
         return _PunctuatingIndex(clause)
-    if columns := agreeing_columns(clause.function):
-        return _AgreeingIndex(clause, waiting, columns)
+    if forms := agreeing(clause.function):
+        return _AgreeingIndex(clause, waiting, forms)
     return _FunctionIndex(clause, waiting)
