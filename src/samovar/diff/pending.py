@@ -171,13 +171,16 @@ class Pending:
         """Drop dead places if there are many: the new id of each old one. None if nothing changed."""
         if self.length - self.alive_count <= max(_PACK_AT, self.alive_count):
             return None
-        living = np.flatnonzero(self.alive[: self.length])
-        count = len(living)
-        new_ids = np.cumsum(self.alive[: self.length]) - 1
+        count, oldest = self.alive_count, self.first_alive() or 0
+        together = (
+            self.length - oldest == count
+        )  # as a stream leaves them that lags behind and keeps the order
+        kept = slice(oldest, self.length) if together else np.flatnonzero(self.alive[: self.length])
+        new_ids = np.arange(-oldest, count) if together else np.cumsum(self.alive[: self.length]) - 1
         chunks = []
         first = 0
         for chunk in self._chunks:
-            batch = self._live(chunk)
+            batch = chunk.batch if together and chunk.first >= oldest else self._live(chunk)
             if batch.num_rows:
                 chunks.append(chunk.moved(first) if batch is chunk.batch else _Chunk(first, batch))
                 first += batch.num_rows
@@ -185,8 +188,6 @@ class Pending:
         self.memory = sum(c.bytes for c in self._chunks if not c.spilled)
         if self.memory > self._spill.bound:
             self._spill_chunks()
-        together = bool(living[-1] - living[0] == count - 1)
-        kept = slice(living[0], living[0] + count) if together else living
         room = len(self.alive) if len(self.alive) <= _ROOM * count else count
         self.positions = _moved(self.positions, kept, count, room)
         self.arrays = [_moved(a, kept, count, room) for a in self.arrays]
@@ -205,7 +206,10 @@ class Pending:
 
     def _live(self, chunk: _Chunk) -> pa.RecordBatch:
         flags = self.alive[chunk.first : chunk.first + chunk.batch.num_rows]
-        return chunk.batch if flags.all() else chunk.batch.filter(pa.array(flags))
+        count = int(np.count_nonzero(flags))
+        if count == len(flags):
+            return chunk.batch
+        return chunk.batch.filter(pa.array(flags)) if count else chunk.batch.slice(0, 0)
 
     def _reserve(self, size: int, like: Sequence[Array]) -> None:
         if not self.arrays:

@@ -155,6 +155,10 @@ class Queues:
         """Ids have changed; entries that were taken are dropped."""
         runs = []
         for run in self._runs:
+            if run.left == len(run.ids):  # a stream that lags behind leaves most runs as they were
+                run.ids = new_ids[run.ids]
+                runs.append(run)
+                continue
             kept = alive[run.ids]
             if kept.any():
                 runs.append(_Run(run.all_keys[kept], new_ids[run.ids[kept]]))

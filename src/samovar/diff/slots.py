@@ -287,11 +287,15 @@ class _Punctuations:
                 self._blocks[batch.side] = _halved(blocks)
 
     def packed(self, side: Side, pending: Pending, at: int) -> None:
-        slots, times = pending.arrays[at], pending.arrays[at + 1]
+        slots, times = (a[: pending.length] for a in pending.arrays[at : at + 2])
         size = max(_BLOCK_ROWS, pending.length // (_BLOCKS // 4))
+        starts = np.arange(0, pending.length, size)
+        on_time = slots < 0
+        times = np.minimum.reduceat(np.where(on_time, times, _never(times)), starts)
+        marks = np.minimum.reduceat(np.where(on_time, _LAST, slots), starts)
         self._blocks[side] = [
-            _block(i, slots[i : min(i + size, pending.length)], times[i : min(i + size, pending.length)])
-            for i in range(0, pending.length, size)
+            _Block(first, min(first + size, pending.length), time, mark)
+            for first, time, mark in zip(starts.tolist(), times.tolist(), marks.tolist(), strict=True)
         ]
 
     def emptied(self, side: Side) -> None:
