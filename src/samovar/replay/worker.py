@@ -7,6 +7,7 @@ beside the rows in a column of their own, pickled; they come from our own worker
 
 from __future__ import annotations
 
+import ast
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -103,6 +104,8 @@ class _Tracer(Chain):
         """Records of earlier steps, compressed: states that change as a whole resemble each other."""
         self.size = 0
         self.used: dict[int, int] = {}
+        self.inside = False
+        """Whether the tuple at hand lies in the window: what is given before it is not written down."""
         self.doing: tuple[int, int, Where] | None = None
         self.schema = pa.schema([])
 
@@ -134,16 +137,21 @@ class _Tracer(Chain):
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
-        traced = at[: len(self.start)] >= self.start
-        if traced and not self.based:
+        traced = self.inside = at[: len(self.start)] >= self.start
+        self.doing = (stage, port, at)
+        if not traced:
+            super()._feed(stage, row, port, at)
+            return
+        if not self.based:
             self._base()
         self.made[stage] = []
-        self.doing = (stage, port, at)
         super()._feed(stage, row, port, at)
-        if traced:
-            self._record(stage, port, at)
+        self._record(stage, port, at)
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+        if not self.inside:
+            super()._emit(stage, row, at)
+            return
         self.made[stage].append((at, self._pick(stage, row)))
         made, doing = self.made[stage], self.doing
         super()._emit(stage, row, at)
@@ -170,6 +178,7 @@ class _Tracer(Chain):
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
         if not self.based:
             self._base()
+        self.inside = True
         for stage in range(len(self.loaded)):
             self.made[stage] = []
             yield from self._finish(stage)
@@ -276,13 +285,28 @@ class _Prober(_Tracer):
         self.found: dict[int, tuple[Any, ...]] = {}
         self.seen = 0
 
+    @property
+    def done(self) -> bool:
+        """Whether the rest of the bucket need not run: the first step was looked for, and it is found."""
+        return self.asks and (self.bucket or 0) in self.found
+
+    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        if not self.done:
+            yield from super()._feed_stretch(view, start, stop)
+
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+        if self.done:
+            return
         Chain._feed(self, stage, row, port, at)
         if stage == self.probe.stage:
             self._look(port, at, row)
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
-        Chain._emit(self, stage, row, at)
+        """What is given behind the operator is not looked at by anybody."""
+        if stage < self.probe.stage:
+            Chain._emit(self, stage, row, at)
+        else:
+            self.loaded[stage].prints.add_one(self._pick(stage, row))
 
     def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
         probe, bucket = self.probe, self.bucket or 0
@@ -300,26 +324,35 @@ class _Prober(_Tracer):
         if bucket not in self.found and self._holds(row):
             self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 
+    @cached_property
+    def asks(self) -> bool:
+        """Whether the first step is looked for after which something holds."""
+        return self.probe.expression is not None or self.probe.function is not None
+
     def _holds(self, row: Mapping[str, Any] | None) -> bool:
         instance = self.loaded[self.probe.stage].instance
-        state = {n: getattr(instance, n) for n in (*self.declared, *vars(instance))}
-        return bool(self.predicate(state, row))
+        names = (*self.declared, *vars(instance))
+        wanted, holds = self.predicate
+        state = {n: getattr(instance, n) for n in names if wanted is None or n in wanted}
+        return bool(holds(state, row))
 
     @cached_property
     def declared(self) -> tuple[str, ...]:
         return tuple(declared(type(self.loaded[self.probe.stage].instance)))
 
     @cached_property
-    def predicate(self) -> Callable[[dict[str, Any], Any], Any]:
-        """The predicate, read once: it is asked after every tuple."""
+    def predicate(self) -> tuple[set[str] | None, Callable[[dict[str, Any], Any], Any]]:
+        """The names a predicate may need (None: all) and the predicate, read once: it is asked after every tuple."""
         if self.probe.function is not None:
             function = pickle.loads(self.probe.function)
-            return lambda state, row: function(state)
-        code = compile(self.probe.expression or "", "<predicate>", "eval")
-        return lambda state, row: eval(code, {**state, "row": row})
+            return None, lambda state, row: function(state)
+        text = self.probe.expression or ""
+        named = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+        code = compile(text, "<predicate>", "eval")
+        return named, lambda state, row: eval(code, {**state, "row": row})
 
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
-        for stage in range(len(self.loaded)):
+        for stage in range(len(self.loaded) if not self.done else 0):
             yield from self._finish(stage)
             if stage == self.probe.stage:
                 self._look(0, (END,), None, ended=True)
