@@ -42,6 +42,17 @@ class Fussy(sv.Operator):
 """
 
 
+CHATTY = """
+class Chatty(sv.Operator):
+    output = "n int"
+
+    def process(self, row, port=0):
+        if row["n"] in (2, 7):
+            print("here comes", row["n"])
+        yield dict(row)
+"""
+
+
 def document(code: str) -> dict[str, Any]:
     return {
         "samovar": 1,
@@ -206,3 +217,16 @@ def test_a_run_that_is_paused_can_be_stopped(engine_server: Served, tmp_path: Pa
     server.json("POST", f"/api/executions/{execution}/pause", json={"by": "Ana"})
     stopped = server.json("POST", f"/api/executions/{execution}/stop", json={"by": "Bob"})
     assert (stopped["status"], stopped["deeds"][-1]["did"]) == ("stopped", "stopped it")
+
+
+def test_what_operators_print_is_told_line_by_line(engine_server: Served) -> None:
+    execution = start(engine_server, CHATTY)
+    done = until(engine_server, execution, lambda e: e["status"] == "completed" and e["printed"] >= 2)
+    lines = engine_server.json("GET", f"/api/executions/{execution}/console")
+    assert [(one["operator"], one["epoch"], one["text"]) for one in lines] == [
+        ("P", 0, "here comes 2"),
+        ("P", 0, "here comes 7"),
+    ]
+    assert done["printed"] == 2
+    assert all(one["at"] > 0 for one in lines)
+    assert engine_server.http.get("/api/executions/none/console").status_code == 404

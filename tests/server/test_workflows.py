@@ -76,6 +76,21 @@ def test_a_version_is_restored_as_it_was(server: Served) -> None:
     assert server.http.post(f"/api/workflows/{id}/versions/9/restore").status_code == 404
 
 
+def test_comments_are_kept_with_a_version(server: Served) -> None:
+    id = new(server)
+    with server.parts.rooms.use(id) as room:
+        room.comment("why it is so")
+        kept = room.comments()
+    saved = server.json("POST", f"/api/workflows/{id}/versions", json={"name": "first", "by": "Ana"})
+    with server.parts.rooms.use(id) as room:
+        room.write_comments([{**kept[0], "text": "something else"}])
+        room.comment("one more")
+        assert {c["text"] for c in room.comments()} == {"something else", "one more"}
+    server.json("POST", f"/api/workflows/{id}/versions/{saved['version']}/restore")
+    with server.parts.rooms.use(id) as room:
+        assert room.comments() == kept
+
+
 def test_every_operator_is_told_its_own_fault(server: Served) -> None:
     document = {
         "samovar": 1,

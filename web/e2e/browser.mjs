@@ -7,6 +7,7 @@ import { chromium } from "playwright-core";
 
 export const LINK = process.env.SAMOVAR_LINK;
 const OUT = process.env.SAMOVAR_PICTURES;
+let waiting = "nothing yet";
 
 export async function launch() {
   return chromium.launch({
@@ -16,7 +17,7 @@ export async function launch() {
 }
 
 /** A person with a browser of their own, at the workspace's first page. */
-export async function visitor(browser, name) {
+export async function visitor(browser, name, link = LINK) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
   context.setDefaultTimeout(15_000);
   await context.addInitScript((who) => {
@@ -28,8 +29,15 @@ export async function visitor(browser, name) {
   page.on("console", (message) => {
     if (message.type() === "error" && /Content Security|Uncaught|React/.test(message.text())) page.problems.push(message.text());
   });
-  await page.goto(LINK);
+  await page.goto(link);
   return page;
+}
+
+/** Makes an empty workflow, as somebody does at the first page. */
+export async function make(page, name) {
+  await page.getByLabel("New workflow").fill(name);
+  await page.getByRole("button", { name: "Make" }).click();
+  await page.getByLabel("Search operators").waitFor();
 }
 
 /** Makes a workflow from a document and opens it; gives its address. */
@@ -52,15 +60,24 @@ export async function tab(page, name) {
   await page.getByRole("tab", { name, exact: true }).click();
 }
 
-/** Runs a test's body; when it fails, every open page is kept as a picture. */
-export async function watched(browser, name, body) {
+/**
+ * Runs a test's body. When it fails, or is not done in time, every open page is kept as a picture; what was waited for
+ * last is told.
+ */
+export async function watched(browser, name, body, seconds = 180) {
+  let timer;
+  waiting = "nothing yet";
+  const late = new Promise((_, fail) => {
+    timer = setTimeout(() => fail(new Error(`${name}: expected to be done in ${seconds} s; last waited for: ${waiting}`)), seconds * 1000);
+  });
   try {
-    await body();
+    await Promise.race([body(), late]);
   } catch (error) {
     const pages = browser.contexts().flatMap((context) => context.pages());
     await Promise.all(pages.map((page, i) => picture(page, `failed-${name}-${i}`)));
     throw error;
   } finally {
+    clearTimeout(timer);
     await stopAll(browser.contexts()[0]?.pages()[0]).catch(() => undefined);
     await Promise.all(browser.contexts().map((context) => context.close()));
   }
@@ -82,9 +99,28 @@ export async function picture(page, name) {
   await page.screenshot({ path: path.join(OUT, `${name}.png`) });
 }
 
+/** Runs a command by name, from the keyboard alone. */
+export async function command(page, text) {
+  await page.keyboard.press("Control+k");
+  await until("the cursor in the command", () => page.evaluate(() => document.activeElement?.getAttribute("aria-label")), (label) => label === "Command");
+  await page.keyboard.type(text);
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Command", { exact: true }).waitFor({ state: "hidden" });
+}
+
+/** The code that stands in an editor, without the carets of others. */
+export async function codeOf(page) {
+  return page.locator(".cm-content").evaluate((c) => [...c.querySelectorAll(".cm-line")].map((l) => {
+    const copy = l.cloneNode(true);
+    for (const widget of copy.querySelectorAll(".cm-ySelectionCaret")) widget.remove();
+    return copy.textContent;
+  }).join("\n"));
+}
+
 /** Waits until something holds, and says what was there instead. */
 export async function until(what, look, wanted, seconds = 60) {
   const end = Date.now() + seconds * 1000;
+  waiting = what;
   let seen;
   while (Date.now() < end) {
     seen = await look();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { barriers, launch, picture, until, visitor, watched } from "./browser.mjs";
+import { barriers, command, launch, make, picture, until, visitor, watched } from "./browser.mjs";
 
 let browser;
 before(async () => {
@@ -12,21 +12,6 @@ after(() => browser?.close());
 const names = async (page) => (await page.locator("[data-operator]").evaluateAll((all) => all.map((o) => o.dataset.operator))).sort();
 const field = (page, name) => page.getByLabel("Properties").getByLabel(name, { exact: true });
 const edges = (page) => page.locator(".react-flow__edge").count();
-
-async function make(page, name) {
-  await page.getByLabel("New workflow").fill(name);
-  await page.getByRole("button", { name: "Make" }).click();
-  await page.getByLabel("Search operators").waitFor();
-}
-
-/** Runs a command by name, from the keyboard alone. */
-async function command(page, text) {
-  await page.keyboard.press("Control+k");
-  await page.getByLabel("Command", { exact: true }).waitFor();
-  await page.keyboard.type(text);
-  await page.keyboard.press("Enter");
-  await page.getByLabel("Command", { exact: true }).waitFor({ state: "hidden" });
-}
 
 async function finished(page) {
   const status = page.getByLabel("Execution");

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,15 @@ from samovar.server.protocol import (
     state_vector_message,
     update_message,
 )
-from samovar.server.shared import Reading, read, shared_form, write, write_comment
+from samovar.server.shared import (
+    Reading,
+    read,
+    read_comments,
+    shared_form,
+    write,
+    write_comment,
+    write_comments,
+)
 from samovar.server.workspace import Workspace
 
 __all__ = ["JOURNAL", "MESSAGE_BYTES", "Member", "Refused", "Room", "Rooms"]
@@ -209,6 +217,14 @@ class Room:
     def comment(self, text: str) -> None:
         """Put a comment on the canvas, above the operators."""
         write_comment(self.doc, text)
+
+    def comments(self) -> list[dict[str, Any]]:
+        """The comments on the canvas."""
+        return read_comments(self.doc)
+
+    def write_comments(self, comments: Sequence[Mapping[str, Any]]) -> None:
+        """Make these the comments on the canvas; all members see it as an edit."""
+        write_comments(self.doc, comments)
 
     def _compact(self, least: int = LEAST) -> None:
         if self._journal.wants_compaction(least):

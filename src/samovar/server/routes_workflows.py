@@ -219,13 +219,14 @@ def versions(the: The, id: str) -> list[dict[str, Any]]:
 async def new_version(the: The, id: str, given: NewVersion) -> dict[str, Any]:
     """Name the workflow as it is now."""
     with the.rooms.use(id) as room:
-        reading = room.read()
-    return save_version(the.workspace.workflow(id), given.name, given.by, reading.document, reading.layout)
+        reading, comments = room.read(), room.comments()
+    folder = the.workspace.workflow(id)
+    return save_version(folder, given.name, given.by, reading.document, reading.layout, comments)
 
 
 @router.get("/workflows/{id}/versions/{number}")
 def version(the: The, id: str, number: int) -> dict[str, Any]:
-    """A version with its document."""
+    """A version with its document, the places of its operators, and the comments."""
     return read_version(the.workspace.workflow(id), number)
 
 
@@ -235,4 +236,6 @@ async def restore(the: The, id: str, number: int) -> dict[str, Any]:
     found = read_version(the.workspace.workflow(id), number)
     with the.rooms.use(id) as room:
         room.write(found["document"], {k: (v[0], v[1]) for k, v in found["layout"].items()})
+        if "comments" in found:  # those kept before comments were have none to say
+            room.write_comments(found["comments"])
     return await workflow(the, id)

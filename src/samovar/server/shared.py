@@ -15,10 +15,11 @@ told in `problems`. It is a function of the shared form alone, so all who have t
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +27,17 @@ from pycrdt import Doc, Map, Text
 
 from samovar.graph.schema import KINDS, VERSION
 
-__all__ = ["Problem", "Reading", "arranged", "read", "shared_form", "write", "write_comment"]
+__all__ = [
+    "Problem",
+    "Reading",
+    "arranged",
+    "read",
+    "read_comments",
+    "shared_form",
+    "write",
+    "write_comment",
+    "write_comments",
+]
 
 TEXTS = ("code",)
 """Fields that are shared texts: people type in them at the same time."""
@@ -267,6 +278,40 @@ def write_comment(doc: Doc[Any], text: str) -> None:
         comments[new_id()] = Map(
             {"text": Text(text), "x": x, "y": y - height - 30, "width": width, "height": height}
         )
+
+
+def read_comments(doc: Doc[Any]) -> list[dict[str, Any]]:
+    """The comments on the canvas, by the time they were made; what is none is left out."""
+    comments: Map[Any] = doc.get("comments", type=Map)
+    made = ((id, _comment(comments[id])) for id in sorted(comments.keys()))
+    return [comment for _, comment in made if comment is not None]
+
+
+def write_comments(doc: Doc[Any], wanted: Sequence[Mapping[str, Any]]) -> None:
+    """Make these the comments on the canvas. One that is there already is not touched."""
+    comments: Map[Any] = doc.get("comments", type=Map)
+    missing = [dict(one) for one in wanted]
+    with doc.transaction(origin="server"):
+        for id in sorted(comments.keys()):
+            there = _comment(comments[id])
+            if there in missing:
+                missing.remove(there)
+            else:
+                del comments[id]
+        for number, one in enumerate(missing):
+            comments[new_id(number)] = Map({**one, "text": Text(str(one["text"]))})
+
+
+def _comment(entry: object) -> dict[str, Any] | None:
+    if not isinstance(entry, Map) or not isinstance(entry.get("text"), Text):
+        return None
+    made: dict[str, Any] = {"text": str(entry["text"])}
+    for key in ("x", "y", "width", "height"):
+        size = entry.get(key)
+        if not isinstance(size, int | float) or not math.isfinite(size):
+            return None
+        made[key] = float(size)
+    return made
 
 
 def new_id(number: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""Named versions of a workflow: the document and the places of its operators, one file each, never changed."""
+"""Named versions of a workflow: document, places of its operators, comments; one file each, never changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,12 @@ _LETTERS = 200
 
 
 def save_version(
-    folder: Path, name: str, by: str, document: Mapping[str, Any], layout: Mapping[str, tuple[float, float]]
+    folder: Path,
+    name: str,
+    by: str,
+    document: Mapping[str, Any],
+    layout: Mapping[str, tuple[float, float]],
+    comments: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Keep a version; returns what `list_versions` says of it."""
     name = name.strip()
@@ -33,7 +38,8 @@ def save_version(
     number = max((v["version"] for v in list_versions(folder)), default=0) + 1
     made = {"version": number, "name": name, "by": by[:_LETTERS], "at": time.time()}
     fresh = versions / f"{number}.new"
-    fresh.write_text(json.dumps({**made, "document": document, "layout": dict(layout)}), "utf-8")
+    kept = {**made, "document": document, "layout": dict(layout), "comments": list(comments)}
+    fresh.write_text(json.dumps(kept), "utf-8")
     os.replace(fresh, versions / f"{number}.json")
     return made
 
@@ -50,7 +56,7 @@ def list_versions(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_version(folder: Path, number: int) -> dict[str, Any]:
-    """A version with its document and layout."""
+    """A version with its document, layout and comments."""
     path = folder / "versions" / f"{number}.json"
     if not path.is_file():
         known = ", ".join(str(v["version"]) for v in list_versions(folder)) or "none"

@@ -29,7 +29,7 @@ export function Below() {
     choose(visiting.run);
     setTab("time");
   }, [visiting]);
-  const run = chosen ?? execution?.run ?? null;
+  const run = chosen ?? execution?.run ?? execution?.parent ?? null; // of a fork that could not start, the run it comes from
   const shown = run === execution?.run ? execution : null;
   const status = shown?.status ?? "completed";
   const epoch = shown?.progress?.epoch ?? 0;

@@ -49,6 +49,10 @@ export function CommandPalette() {
     };
   }, [commands, selected]);
 
+  useEffect(() => {
+    setListed((now) => (now === null ? null : commands())); // what the last command selected, it selected after this was opened
+  }, [selected]);
+
   const close = (): void => setListed(null);
   const run = (command: Command | undefined): void => {
     close();

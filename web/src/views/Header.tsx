@@ -1,16 +1,16 @@
-import { ActionIcon, Anchor, Badge, Button, Group, Menu, Text, TextInput, useMantineColorScheme } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { ActionIcon, Anchor, Badge, Button, Group, Text, TextInput, useMantineColorScheme } from "@mantine/core";
+import { useEffect } from "react";
 
 import { describe, isActive } from "../model/executions";
 import { arrange } from "../model/layout";
 import { keep } from "../model/person";
 import { onError } from "../model/steering";
-import type { Execution, Person, Version } from "../model/types";
-import { ago } from "../model/values";
+import type { Execution, Person } from "../model/types";
 import { Export } from "./Export";
 import { Help } from "./Help";
 import { People } from "./People";
 import { Steering } from "./Steering";
+import { Versions } from "./Versions";
 import { useBench, useSnapshot, useStatus } from "./bench";
 
 export function Header({ executions, setPerson }: { executions: Execution[]; setPerson: (p: Person) => void }) {
@@ -72,32 +72,5 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
         <Help />
       </Group>
     </header>
-  );
-}
-
-function Versions() {
-  const { api, id, person, tell, connection } = useBench();
-  const [versions, setVersions] = useState<Version[]>([]);
-  const load = (): void => {
-    api.versions(id).then(setVersions, tell);
-  };
-  const save = (): void => {
-    const name = window.prompt("A name for the workflow as it is now:");
-    if (name) connection.flush().then(() => api.saveVersion(id, name, person.name)).then(load, tell);
-  };
-  return (
-    <Menu onOpen={load}>
-      <Menu.Target><Button size="compact-xs" variant="default">Versions</Button></Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item onClick={save}>Name this version …</Menu.Item>
-        <Menu.Divider />
-        {versions.length === 0 && <Menu.Label>No versions yet</Menu.Label>}
-        {versions.map((v) => (
-          <Menu.Item key={v.version} onClick={() => void api.restore(id, v.version).catch(tell)}>
-            Restore “{v.name}” <Text span size="xs" c="dimmed">{v.by} {ago(v.at)}</Text>
-          </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
   );
 }

@@ -7,6 +7,8 @@ import type { Command } from "../model/commands";
 import { isActive } from "../model/executions";
 import { arrange } from "../model/layout";
 import { entries } from "../model/palette";
+import { steer } from "../model/steering";
+import type { Execution } from "../model/types";
 import { useAdd } from "./adding";
 import { useBench } from "./bench";
 import { commentsOf } from "./comments";
@@ -57,7 +59,8 @@ export function useCommands(): () => Command[] {
       connection.flush().then(() => runTo(api, id, name, person.name)).catch(tell);
     }
     const general: Command[] = [
-      ...(isActive(execution) ? [] : [{ title: "Run", keys: "Ctrl+Enter", words: "start execute", run: () => press("Enter") }]),
+      ...(execution !== null && isActive(execution) ? steering(execution) : [{ title: "Run", keys: "Ctrl+Enter", words: "start execute", run: () => press("Enter") }]),
+      ...panels(),
       { title: "Undo", keys: "Ctrl+Z", run: () => void shared.undo.undo() },
       { title: "Redo", keys: "Ctrl+Shift+Z", run: () => void shared.undo.redo() },
       { title: "Arrange", keys: "a", words: "layout tidy", run: () => { shared.move(arrange(operators, edges)); setTimeout(() => void flow.fitView({ maxZoom: 1, duration: 200 }), 50); } },
@@ -71,6 +74,17 @@ export function useCommands(): () => Command[] {
       { title: "Show the tour", words: "help first steps", run: () => window.dispatchEvent(new Event("samovar-tour")) },
       { title: "All workflows", words: "home workspace", run: () => { location.hash = "#/"; } },
     ];
+    function steering(now: Execution): Command[] {
+      const paused = ["paused", "pausing"].includes(now.status);
+      const held = [...document.querySelectorAll<HTMLElement>(".operator .held")];
+      return [
+        paused
+          ? { title: "Resume", words: "go on continue", run: () => void steer.resume(api, now.execution, person.name).catch(tell) }
+          : { title: "Pause", words: "halt wait", run: () => void steer.pause(api, now.execution, person.name).catch(tell) },
+        { title: "Stop", words: "end cancel", run: () => void api.stop(now.execution, person.name).catch(tell) },
+        ...held.map((badge) => ({ title: `Decide on the tuple ${(badge.textContent ?? "").replace("✋ Held", "held").replace(/:.*/, "")}`, words: "error fix retry skip", run: () => badge.click() })),
+      ];
+    }
     const wrong: Command[] = checked.problems.flatMap((p) => {
       const at = operators.find((o) => o.name === p.operator);
       return at ? [{ title: `Problem: ${at.name}: ${p.message}`.slice(0, 110), words: "error mistake", run: () => go(at.id) }] : [];
@@ -83,6 +97,18 @@ export function useCommands(): () => Command[] {
     const additions = entries(kinds.values()).map((kind) => ({ title: `Add ${kind.title}`, words: `${kind.op} ${kind.group} ${kind.summary}`, run: () => add(kind) }));
     return [...about, ...general, ...wrong, ...places, ...additions];
   }, [bench, shared, selected, select, kinds, flow, add, id, api, connection, execution, person, tell, checked, toggleColorScheme]);
+}
+
+/** The panels below the canvas, by the names on their tabs. */
+function panels(): Command[] {
+  return [...document.querySelectorAll<HTMLElement>(".below [role=tab]")].map((tab) => ({
+    title: `Show ${(tab.textContent ?? "").replace(/ \(\d+\)$/, "")}`,
+    words: "panel below open",
+    run: () => {
+      tab.click();
+      tab.focus();
+    },
+  }));
 }
 
 function press(key: string): void {
