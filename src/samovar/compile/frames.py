@@ -86,11 +86,14 @@ class Frames:
             else:
                 counts = placement.works(name, level)
             if counts:
-                df = self.inputs.counted(name, level, df)
+                df = self._counted(name, level, df)
             if self._uses(name, level) > 1 and self._costly(name, level):
                 df = self.inputs.reused(df)
             self._streams[key] = self._named(name, df)
         return self._streams[key]
+
+    def _counted(self, name: str, level: int, df: DataFrame) -> DataFrame:
+        return self.inputs.counted(name, level, df)
 
     def _named(self, name: str, df: DataFrame) -> DataFrame:
         return df.alias(name) if name in self.plan.referenced else df
@@ -324,7 +327,7 @@ class Frames:
         plan = self.plan
         head, tail = plan.graph.ops[chain[0]], chain[-1]
         assert isinstance(head, ops.Python)
-        ins = [self.stream(up, level) for up in head.inputs]
+        ins = self._fed(chain, level)
         out = self._python_schema(tail)
         function = self.inputs.python(chain)
         if plan.shape(chain[0]) == "batches":
@@ -334,12 +337,15 @@ class Frames:
         buckets = plan.buckets[chain[0]]
         if head.by and len(ins) == 1:
             df = df.withColumn(BUCKET, _bucket([as_column(k) for k in head.by], buckets))
-        if self._python_ends():
-            marks = F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL)
-            ends = self.inputs.spark.range(buckets).select(*marks)
+        controls = [-1] * self._python_begins() + [1] * self._python_ends()
+        if controls:
+            df = df.withColumn(CONTROL, F.lit(0))
+        for control in controls:
+            marks = F.col("id").cast("int").alias(BUCKET), F.lit(control).alias(CONTROL)
+            rows = self.inputs.spark.range(buckets).select(*marks)
             if not head.by:
-                ends = ends.drop(BUCKET)
-            df = df.withColumn(CONTROL, F.lit(0)).unionByName(ends, allowMissingColumns=True)
+                rows = rows.drop(BUCKET)
+            df = df.unionByName(rows, allowMissingColumns=True)
         first = [c for c in (BUCKET, CONTROL) if c in df.columns]
         order = [] if head.order == "arrival" else hidden(df)
         workers = plan.partitions(chain[0])
@@ -355,6 +361,14 @@ class Frames:
         for column in position_columns(self.plan.width[tail]):
             out = out.add(column, LongType(), True)
         return out
+
+    def _fed(self, chain: tuple[str, ...], level: int) -> list[DataFrame]:
+        """What a chain of Python operators takes in."""
+        return [self.stream(up, level) for up in self.plan.graph.ops[chain[0]].inputs]
+
+    def _python_begins(self) -> bool:
+        """Whether Python operators first give what they gave before, because the epoch goes on from a mark."""
+        return False
 
     def _python_ends(self) -> bool:
         """Whether Python operators see the end of their input in this epoch."""

@@ -19,7 +19,7 @@ class Results:
     """Results of one operator in one epoch: kept in a run, given back in a replay."""
 
     def __init__(self, kept: list[Any] | None = None, start: int = 0) -> None:
-        self.made: list[Any] = []
+        self.made: list[Any] = (kept or [])[:start]
         self._kept = kept
         self._next = start
 
@@ -35,6 +35,7 @@ class Results:
             )
         self._next += 1
         found: T = self._kept[self._next - 1]
+        self.made.append(found)
         return found
 
     def since(self, start: int) -> tuple[Any, ...]:

@@ -55,6 +55,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many of the epoch's marks the tuples reached."""
     marks: tuple[int, ...] = ()
     """The marks at which the state was kept, counted from 1."""
+    kept: bool = False
+    """Whether the rows given up to each of these marks are kept as well."""
 
 
 class StateCapture:

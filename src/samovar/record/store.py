@@ -9,6 +9,7 @@
       inputs/         rows of sources that cannot be read again
       epochs/000007-1f3a9c22/
         results/<sink>/   state/<operator>/   deltas/<operator>/   stash/<operator>/   rejected/<source>/
+        kept/<operator>/  rows that Python operators gave up to each mark
         decisions/      tuples that were left out or replaced by a person's decision
 
 An epoch's folder carries the name of the attempt; it counts only when the log names that attempt. What a dead process
@@ -265,7 +266,7 @@ class Recording:
             raise RecordingCorrupt(f"{self.path / name} cannot be read: {error}.") from error
 
     def sizes(self) -> dict[str, int]:
-        """Bytes by kind: log, results, state, marks (state kept inside epochs), deltas, stash, inputs, code, other."""
+        """Bytes by kind: log, results, state, marks (states and rows kept inside epochs), deltas, stash, and so on."""
         kinds = ("log", "results", "state", "marks", "deltas", "stash", "rejected", "inputs", "code", "other")
         found = dict.fromkeys(kinds, 0)
         for folder, _, files in os.walk(self.path):
@@ -273,7 +274,7 @@ class Recording:
             for file in files:
                 size = (Path(folder) / file).stat().st_size
                 kind = "log" if file == LOG else parts[2] if len(parts) > 2 and parts[0] == "epochs" else ""
-                kind = "marks" if kind == "state" and is_mark(Path(file)) else kind
+                kind = "marks" if kind == "kept" or (kind == "state" and is_mark(Path(file))) else kind
                 kind = kind or (parts[0] if parts and parts[0] in found else "other")
                 found[kind if kind in found else "other"] += size
         return found

@@ -1,8 +1,9 @@
 """Forks: a new run that starts from a moment of an old one, with other logic, other parameters or a corrected tuple.
 
 The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive it).
-Of the moment's own epoch the tuples before the moment are processed once more by the old logic, as an epoch of their
-own; the file the moment lies in is cut there into two. Then the new logic goes on from the state the old one left.
+Of the moment's own epoch the tuples before the moment are an epoch of their own with the old logic: done from the last
+mark on, with what was kept there, or else from the epoch's start (see beginning.py). The file the moment lies in is cut
+there into two. Then the new logic goes on from the state the old one left.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import pickle
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden, quoted
@@ -26,17 +29,19 @@ from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
-from samovar.ids import VERSION, new_attempt, new_run_id
+from samovar.ids import HIDDEN, VERSION, new_attempt, new_run_id
 from samovar.record.log import EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
+from samovar.replay.beginning import Beginning, usable_mark
+from samovar.replay.links import link
 from samovar.replay.segments import Segment
-from samovar.replay.trace import Position
+from samovar.replay.trace import Position, Window
 from samovar.replay.tracing import Tracer
 from samovar.runtime.code import by_value
 from samovar.runtime.decisions import Decided, read_decisions, write_decisions
 from samovar.runtime.engine import commit_epoch
-from samovar.runtime.epoch import EpochRange, RunContext
+from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.expressions import other_expression, plan_with
 from samovar.runtime.modifying import code_path
 from samovar.runtime.plans import Plans, plans_of
@@ -47,6 +52,7 @@ from samovar.runtime.written import write_down
 __all__ = ["Cut", "changed_graph", "start_fork"]
 
 Edit = Mapping[str, Any]
+_PART = f"{HIDDEN}part"
 
 
 @dataclass(frozen=True)
@@ -110,13 +116,15 @@ def start_fork(
         fork.close()
         shutil.rmtree(fork.path, ignore_errors=True)
         raise
-    old = RunContext(tracer.spark, tracer.plan, sources, fork, history, code, fork.run_id)
+    old = RunContext(tracer.spark, plan, sources, fork, history, code, fork.run_id)
     new = RunContext(tracer.spark, found.plan, sources, fork, history, found.code, fork.run_id)
 
     def before(stopping: Callable[[], bool]) -> None:
         if split is not None:
             old.decided = _decided(tracer, cut)
-            fact = commit_epoch(old, _covers(tracer, cut, sources, split), 0, stopping)
+            make, marks = _beginning(tracer, cut)
+            covers = replace(_covers(tracer, cut, sources, split), marks=marks)
+            fact = commit_epoch(old, covers, 0, stopping, make=make)
             if old.decided:
                 write_decisions(fork.epoch_folder(fact), "before", old.decided)
             old.forget_shared()
@@ -252,14 +260,7 @@ def _check_same_places(old: Plan, new: Plan, stored: bool) -> None:
 def _share(parent: Recording, fork: Recording, fact: EpochCommitted) -> None:
     source, target = parent.epoch_folder(fact), fork.epoch_folder(fact)
     if source.is_dir():
-        shutil.copytree(source, target, copy_function=_link, ignore=shutil.ignore_patterns("switches"))
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
+        shutil.copytree(source, target, copy_function=link, ignore=shutil.ignore_patterns("switches"))
 
 
 def _shifted(fact: EpochCommitted, split: tuple[str, int] | None) -> EpochCommitted:
@@ -295,34 +296,49 @@ def _split(
     if index == 0 and unit == start and row is None:
         return sources, None
     folder = fork.path / "inputs" / f"{slug_unique(source.name)}-cut"
-    parts = [
-        _write_part(tracer, source, unit, folder / name, below, index, edit)
-        for name, below, edit in (("before", True, None), ("after", False, row))
-    ]
+    parts = _write_parts(tracer, source, unit, folder, index, row or {})
     units = (*source.units[:unit], *parts, *source.units[unit + 1 :])
     sources[source.name] = msgspec.structs.replace(source, units=units)
     return sources, (source.name, unit)
 
 
-def _write_part(
-    tracer: Tracer, source: Source, unit: int, folder: Path, below: bool, index: int, edit: Edit | None
-) -> Unit:
+def _write_parts(
+    tracer: Tracer, source: Source, unit: int, folder: Path, index: int, edit: Edit
+) -> list[Unit]:
+    """A unit's rows before one of them, and from it on, with that one edited: two files, written by one job."""
     df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
-    place = F.col(hidden(df)[-1])
+    order = hidden(df)
+    place = F.col(order[-1])
     first = (unit << ROW_BITS) + index
-    df = df.filter(place < first if below else place >= first)
-    for name, value in (edit or {}).items():
+    for name, value in edit.items():
         if name not in source.struct.names:
             raise UnknownName(name, source.struct.names, what=f"a column of '{source.name}'")
         kind = source.struct[name].dataType
         edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quoted(name)))
         df = df.withColumn(name, edited)
-    order = hidden(df)
-    df.repartition(1).sortWithinPartitions(*order).drop(*order).write.parquet(str(folder))
-    file = next(folder.glob("*.parquet"))
-    found = file.stat()
-    rows = tracer.spark.read.parquet(str(folder)).count()
-    return Unit(str(file), found.st_size, found.st_mtime, rows)
+    df = df.withColumn(_PART, (place >= first).cast("int")).coalesce(1)
+    df = df.sortWithinPartitions(_PART, *order).drop(*order)
+    df.write.partitionBy(_PART).parquet(str(folder))
+    if index == 0:  # nothing before it: a file all the same
+        df.drop(_PART).limit(0).coalesce(1).write.parquet(str(folder / f"{_PART}=0"))
+    made = []
+    for number, name in enumerate(("before", "after")):
+        (folder / f"{_PART}={number}").rename(folder / name)
+        file = next((folder / name).glob("*.parquet"))
+        found = file.stat()
+        made.append(Unit(str(file), found.st_size, found.st_mtime, pq.read_metadata(file).num_rows))
+    return made
+
+
+def _beginning(tracer: Tracer, cut: Cut) -> tuple[Callable[..., Epoch], tuple[Position, ...]]:
+    """What makes an attempt at the epoch before the cut, and the marks that it has."""
+    number, epochs = cut.segment.epoch, tracer.history.epochs
+    if number >= len(epochs):  # it failed: nothing of it was kept
+        return Epoch, ()
+    parent = tracer.windowed(cut.segment, Window(cut.at, None))
+    mark = usable_mark(parent)
+    before = tuple(m for m in epochs[number].marks if cut.at is not None and m <= cut.at) if mark else ()
+    return partial(Beginning, parent=parent, mark=mark), before
 
 
 def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[str, int]) -> EpochRange:

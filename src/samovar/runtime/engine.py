@@ -175,10 +175,11 @@ def commit_epoch(
     stopping: Callable[[], bool],
     *,
     expected: float | None = None,
+    make: Callable[..., Epoch] = Epoch,
 ) -> EpochCommitted:
-    """Run one epoch and commit it. `expected`: seconds it will probably take."""
+    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: what makes an attempt at it."""
     context.range, context.mended = covers, []
-    epoch, outcome = _attempt(context, covers, stopping, expected)
+    epoch, outcome = _attempt(context, covers, stopping, expected, make)
     number = epoch.number
     if context.mended:
         write_decisions(epoch.folder, "rows", context.mended)
@@ -212,6 +213,7 @@ def _attempt(
     covers: EpochRange,
     stopping: Callable[[], bool],
     expected: float | None,
+    make: Callable[..., Epoch],
 ) -> tuple[Epoch, Outcome]:
     """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
     steering = context.steering
@@ -228,7 +230,7 @@ def _attempt(
             if code is not None:
                 apply_code(context, code)
         number = len(context.history.epochs)
-        epoch = Epoch(context, number, covers, attempt=attempt)
+        epoch = make(context, number, covers, attempt=attempt)
         try:
             outcome = epoch.run(steering.control if steering is not None else None)
             if steering is not None and (odd := _mixed_up(steering, epoch)):

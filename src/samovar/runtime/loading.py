@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ class Loaded:
 
 
 _cache: dict[tuple[str, str, int], Loaded] = {}
+_NOTHING: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
+"""The changes of a stretch without tuples."""
 
 
 def loaded_as(
@@ -93,8 +96,14 @@ def load(task: Task, stage: Stage, bucket: int) -> Loaded:
     prints = Prints(stage.name)
     if kept is not None:
         recorded = read_state(Path(kept))[1]
-        results = Results(recorded.get("results", []), _used(version))
-        prints = Prints(stage.name, recorded.get("prints", ()), stage.given.get(bucket, 0))
+        given = stage.given.get(bucket, 0)
+        if bucket in stage.goes_on:
+            logged = recorded.get("results", [])
+            results = Results(logged, len(logged) if kept in version.files else _used(version))
+            prints = Prints(stage.name, start=given, goes_on=recorded.get("prints", ()))
+        else:
+            results = Results(recorded.get("results", []), _used(version))
+            prints = Prints(stage.name, recorded.get("prints", ()), given)
     if held is not None and held.token in version.tokens and held.code == stage.code:
         behind = version.files[version.tokens.index(held.token) :]
         if behind:
@@ -110,6 +119,8 @@ def load(task: Task, stage: Stage, bucket: int) -> Loaded:
         known = {}
         restore(instance, (read_state(Path(f))[1] for f in version.files), known)
         capture.settle(known)
+    if own := stage.goes_on.get(bucket):  # what the epoch changed so far is part of what it will have changed
+        loaded.changes = reduce(composed, (read_state(Path(f))[1] for f in version.files[-own:]), _NOTHING)
     return loaded
 
 

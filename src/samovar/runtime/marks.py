@@ -62,12 +62,14 @@ class Placed(Protocol):
 class Marker:
     """Cuts the rows of a bucket at the marks. One that would cost more than `share` of the time is left out."""
 
-    def __init__(self, marks: Sequence[Position], share: float = SHARE) -> None:
+    def __init__(
+        self, marks: Sequence[Position], share: float = SHARE, passed: int = 0, written: Sequence[int] = ()
+    ) -> None:
         self.marks = marks
         self.share = share
-        self.passed = 0
+        self.passed = passed
         """How many marks the rows have reached."""
-        self.written: list[int] = []
+        self.written: list[int] = list(written)
         self._cost = 0.0
         self._since = time.perf_counter()
 

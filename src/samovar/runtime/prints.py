@@ -29,10 +29,19 @@ _TOLD = "Computed again, '{}' gives something else than in the run, among its tu
 class Prints:
     """The fingerprints of one operator's outputs in one key partition: made in a run, compared in a replay."""
 
-    def __init__(self, operator: str, recorded: Sequence[int] | None = None, start: int = 0) -> None:
-        self.made: list[int] = []
+    def __init__(
+        self,
+        operator: str,
+        recorded: Sequence[int] | None = None,
+        start: int = 0,
+        *,
+        goes_on: Sequence[int] | None = None,
+    ) -> None:
+        """`goes_on`: a run's fingerprints, of which those up to `start` are taken over, to go on from there."""
+        self.made: list[int] = [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
         self._operator = operator
         self._recorded = recorded
+        self._taken_over = goes_on
         self._at = start
         self._sum = 0
         self._begun = -1
@@ -68,6 +77,8 @@ class Prints:
                 self._sum = zlib.crc32(_bytes(part(first, first + taken)), self._sum)
                 if offset + taken == BLOCK and self._begun == number:
                     self._done(number)
+                elif offset + taken == BLOCK and self._taken_over is not None:  # begun before the start
+                    self.made += self._taken_over[number : number + 1]
             else:
                 taken = min(EVERY - offset, rows - first)
             self._at += taken

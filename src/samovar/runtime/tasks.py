@@ -12,7 +12,7 @@ from samovar.runtime.decisions import Decided
 from samovar.runtime.marks import SHARE
 from samovar.runtime.turning import Turn
 
-__all__ = ["Stage", "Task", "Version"]
+__all__ = ["Begun", "Stage", "Task", "Version"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,19 @@ class Stage:
     """In a replay: for each bucket the file that keeps what `log_result` gave."""
     given: Mapping[int, int] = attribute(default_factory=dict)
     """In a replay from a mark on: for each bucket how many tuples it gave before."""
+    taken: Mapping[int, tuple[int, ...]] = attribute(default_factory=dict)
+    """The same for the tuples it took, port by port."""
+    goes_on: Mapping[int, int] = attribute(default_factory=dict)
+    """In an epoch that takes over part of a past one: for each bucket how many of its files are that part's."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far a bucket had come in the part of an epoch that is taken over: marks, and what the chain gave."""
+
+    passed: int = 0
+    marks: tuple[int, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +91,8 @@ class Task:
     """In a replay: where operators went over to other code."""
     saves: bool = True
     """Whether states are kept when a bucket is done."""
+    begun: Mapping[int, Begun] = attribute(default_factory=dict)
+    """In an epoch that goes on from a mark of a past one: where each bucket is."""
     code_versions: Mapping[str, int] = attribute(default_factory=dict)
     """Versions of operators' code, where it is not what the run began with."""
 

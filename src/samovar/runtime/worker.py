@@ -36,10 +36,11 @@ from samovar.runtime.arrival import partition_number
 from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet
 from samovar.runtime.breaking import Watched
 from samovar.runtime.decisions import AT_END, Decided, Decisions, file_name, replaced
+from samovar.runtime.keeping import Keeping, read_kept
 from samovar.runtime.loading import Loaded, load, save, told
 from samovar.runtime.marks import Marker
 from samovar.runtime.rows import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
-from samovar.runtime.tasks import Task
+from samovar.runtime.tasks import Begun, Task
 from samovar.runtime.turning import Turns, hand_over, keep_turned
 from samovar.runtime.user_errors import (
     RAISED,
@@ -65,7 +66,7 @@ FLUSH = 4096
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
-class Chain:
+class Chain(Keeping):
     """A chain of operators at work on one task's rows."""
 
     client: Client | Quiet = QUIET
@@ -111,12 +112,20 @@ class Chain:
             view = View(batch, self.task.positions > 0)
             for start, stop in stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
-                end = stop - int(view.controls is not None and bool(view.controls[stop - 1]))
+                if view.controls is not None and view.controls[start] < 0:
+                    yield from self._drained()
+                    yield from read_kept(self._begun().kept, self.output_schema(), self.given[-1])
+                    start += 1
+                end = stop - int(view.controls is not None and view.controls[stop - 1] > 0)
                 for first, behind in self.marker.cut(view, start, end, self._mark):
-                    yield from self._feed_stretch(view, first, behind)
+                    yield from self._drained()
+                    yield from self._noted(self._feed_stretch(view, first, behind))
                 if end < stop:
+                    self._end_kept()
+                    yield from self._drained()
                     yield from self._finish_all()
         self._leave()
+        yield from self._drained()
         if self.rows:
             yield self._flush()
         if self.task.signs:
@@ -518,15 +527,21 @@ class Chain:
         self.bucket = bucket
         self.started = time.perf_counter()
         self.loaded = [load(self.task, stage, bucket) for stage in self.task.stages]
-        self.marker = Marker(self.task.marks, self.task.mark_share)
-        self.taken = [[0] * s.ports for s in self.task.stages]
+        begun = self._begun()
+        self.marker = Marker(self.task.marks, self.task.mark_share, begun.passed, begun.marks)
+        self.keep_from(bucket, self.task)
+        self.taken = [list(s.taken.get(bucket, (0,) * s.ports)) for s in self.task.stages]
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
         if self.turns is not None:
             self.turns.enter(bucket)
 
+    def _begun(self) -> Begun:
+        return self.task.begun.get(self.bucket or 0, Begun())
+
     def _leave(self) -> None:
         if self.bucket is None:
             return
+        self._end_kept()
         self._print()
         if self.attendance is not None:
             first = self.task.stages[0]
@@ -551,10 +566,12 @@ class Chain:
             seconds=time.perf_counter() - self.started,
             passed=self.marker.passed,
             marks=tuple(self.marker.written),
+            kept=self.keeps,
         )
 
     def _mark(self, number: int) -> None:
-        """Keep what changed since the mark before."""
+        """Keep what changed since the mark before, and what was given."""
+        self._cut_kept(number)
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
             with told(stage, loaded):
                 changes = loaded.take_changes()
