@@ -23,7 +23,7 @@ from samovar.runtime.tasks import Task
 
 __all__ = ["Keeper", "Keeping", "kept_files", "kept_folder", "read_kept"]
 
-GRACE = 0.05
+GRACE = 0.02
 """Seconds that may be spent in any case: the first batch pays for opening a file."""
 MOST = 256 << 20
 """Bytes of a key partition and epoch at most."""
