@@ -7,8 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import samovar as sv
+from samovar.replay import leaves, travel
+from samovar.runtime import marks
 
 
 class Diary(sv.Operator):
@@ -22,7 +25,15 @@ class Diary(sv.Operator):
         yield {**row, "number": len(self.seen)}
 
 
-def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(spark: Any, tmp_path: Path) -> None:
+def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaves, "SMALLEST", 1)
+    monkeypatch.setattr(travel, "WINDOW", 3)
+    monkeypatch.setattr(travel, "MARGIN", 1)
+    monkeypatch.setattr(
+        marks, "EVERY", 5
+    )  # marks would come often, but an order of arrival has no places for them
     (tmp_path / "in").mkdir()
     for i in range(4):
         pq.write_table(pa.table({"x": range(5 * i, 5 * i + 5)}), tmp_path / "in" / f"{i}.parquet")
@@ -33,12 +44,18 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(spark: Any, tm
     both = left.union(right)
     flow.apply(Diary(), both, name="D", order="arrival").sink("S")
     for epoch_bytes in (None, 1):
-        run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=epoch_bytes)
+        run = flow.run(
+            spark=spark,
+            record=tmp_path / "runs",
+            progress=False,
+            epoch_bytes=epoch_bytes,
+            checkpoints="every",
+        )
         came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
         order = [(row["branch"], row["x"]) for row in came]
         past = sv.open(run.recording, spark=spark)
         assert past.jump().state("D")["seen"] == order
-        for tuples in (1, 7, 40):
+        for tuples in (1, 7, 23, 40):
             assert past.jump("D", tuples=tuples).state("D")["seen"] == order[:tuples]
         found = past.first("D", "len(seen) == 13")
         assert found is not None

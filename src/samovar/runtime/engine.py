@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from samovar.errors import RunError, RunStopped
+from samovar.graph import operators as ops
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
 from samovar.runtime.attending import EpochAbandoned, was_unattended
@@ -154,9 +155,12 @@ def _marks(
 ) -> tuple[tuple[int, ...], ...]:
     """Where Python operators keep their state on the way: nowhere, if a jump would not start there."""
     plan = context.plan
-    shapes = [plan.shape(n) for n in plan.graph.ops if plan.placement.works(n, level)]
+    working = {n: op for n, op in plan.graph.ops.items() if plan.placement.works(n, level)}
+    shapes = {plan.shape(n) for n in working}
     if "python" not in shapes or "limit" in shapes or context.checkpoints == "none" or context.holds:
         return ()
+    if any(isinstance(op, ops.Python) and op.order == "arrival" for op in working.values()):
+        return ()  # its tuples have no place before or behind a mark
     found: list[tuple[int, int, int]] = []
     for name in plan.placement.sources(level):
         source = context.sources.get(name)

@@ -25,7 +25,7 @@ __all__ = ["Keeper", "Keeping", "kept_files", "kept_folder", "read_kept"]
 
 GRACE = 0.02
 """Seconds that may be spent in any case: the first batch pays for opening a file."""
-MOST = 256 << 20
+MOST = 64 << 20
 """Bytes of a key partition and epoch at most."""
 
 
