@@ -43,6 +43,19 @@ def test_without_a_source_or_a_union_what_follows_is_left_out() -> None:
         flow("v").graph()
 
 
+def test_a_disabled_operator_may_wait_for_its_edges() -> None:
+    made = [
+        ops.Values(name="v", schema="a int"),
+        ops.Filter(name="f", inputs=(), condition="a > 1", enabled=False),
+        ops.Sink(name="S", inputs=("v",)),
+        ops.Sink(name="T", inputs=("f",)),
+    ]
+    assert edges(Workflow.of("parts", made)) == {"v": (), "S": ("v",)}
+    made[1] = ops.Filter(name="f", inputs=(), condition="a > 1")
+    with pytest.raises(WorkflowError, match="'f'.*1 input port"):
+        Workflow.of("parts", made).graph()
+
+
 def test_a_workflow_up_to_an_operator_ends_in_a_sink() -> None:
     assert edges(flow().up_to("f")) == {"v": (), "f": ("v",), "f_result": ("f",)}
     assert edges(flow().up_to("S")) == {"v": (), "f": ("v",), "l": ("f",), "S": ("l",)}

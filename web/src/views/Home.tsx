@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Container, FileButton, Group, Stack, Table, Text, TextInput, Title } from "@mantine/core";
+import { Alert, Anchor, Button, Container, FileButton, Group, Modal, Stack, Table, Text, TextInput, Title } from "@mantine/core";
 import { useCallback, useEffect, useState } from "react";
 
 import { ApiError, type Api } from "../model/api";
@@ -11,6 +11,7 @@ export function Home({ api }: { api: Api }) {
   const [workflows, setWorkflows] = useState<WorkflowSummary[] | null>(null);
   const [name, setName] = useState("");
   const [problem, setProblem] = useState<Error | null>(null);
+  const [leaving, setLeaving] = useState<string | null>(null);
   const [examples, setExamples] = useState<Record<string, string>>({});
   const load = useCallback(() => {
     api.workflows().then(setWorkflows, setProblem);
@@ -29,9 +30,8 @@ export function Home({ api }: { api: Api }) {
     void file.text().then((text) => make(file.name.replace(/\.(ya?ml|json)$/, ""), text));
   };
   const remove = (id: string): void => {
-    if (window.confirm(`Delete the workflow '${id}' and its versions? Its recordings stay.`)) {
-      api.deleteWorkflow(id).then(load, setProblem);
-    }
+    setLeaving(null);
+    api.deleteWorkflow(id).then(load, setProblem);
   };
 
   return (
@@ -76,12 +76,21 @@ export function Home({ api }: { api: Api }) {
                   <Table.Td>{w.people || ""}</Table.Td>
                   <Table.Td>{ago(w.changed)}</Table.Td>
                   <Table.Td>
-                    <Button size="compact-xs" variant="subtle" color="red" onClick={() => remove(w.workflow)}>Delete</Button>
+                    <Button size="compact-xs" variant="subtle" color="red" onClick={() => setLeaving(w.workflow)}>Delete</Button>
                   </Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>
           </Table>
+        )}
+        {leaving !== null && (
+          <Modal opened onClose={() => setLeaving(null)} title={`Delete the workflow “${leaving}”?`} closeButtonProps={{ "aria-label": "Close" }}>
+            <Text>Its versions go with it. Its recordings stay.</Text>
+            <Group mt="sm" justify="end">
+              <Button size="xs" variant="default" data-autofocus onClick={() => setLeaving(null)}>Cancel</Button>
+              <Button size="xs" color="red" onClick={() => remove(leaving)}>Delete it</Button>
+            </Group>
+          </Modal>
         )}
         <Gallery examples={examples} open={example} />
       </Stack>
