@@ -52,7 +52,7 @@ def test_a_disabled_operator_may_wait_for_its_edges() -> None:
     ]
     assert edges(Workflow.of("parts", made)) == {"v": (), "S": ("v",)}
     made[1] = ops.Filter(name="f", inputs=(), condition="a > 1")
-    with pytest.raises(WorkflowError, match="'f'.*1 input port"):
+    with pytest.raises(WorkflowError, match=r"'f'.*1 input port"):
         Workflow.of("parts", made).graph()
 
 
