@@ -118,9 +118,10 @@ class Overhead:
 
 
 def recorded_bytes(recording: Path) -> Recorded:
-    """What a recording holds: the log, what epochs changed (deltas, state, stashes), and the results."""
+    """What a recording holds: the log, what jumps and forks start from (state, marks, rows), and the results."""
     sizes = Recording(recording).sizes()
-    return Recorded(sizes["log"], sizes["deltas"] + sizes["state"] + sizes["stash"], sizes["results"])
+    state = sum(sizes[kind] for kind in ("deltas", "state", "stash", "marks", "kept"))
+    return Recorded(sizes["log"], state, sizes["results"])
 
 
 def measure(

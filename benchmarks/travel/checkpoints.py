@@ -28,9 +28,9 @@ def checkpointed(setting: Setting, tau: float, moments: int = MOMENTS) -> Row:
     flow = setting.pair("w5").samovar(setting.data)
     run = setting.run(flow, tau=tau, epoch_bytes=1 << 40)
     past = setting.open(run)
-    kept = past.sizes()["marks"]
+    sizes = past.sizes()
     marks = sum(len(fact.marks) for fact in past.history.epochs)
     past.close()
     found = jumped(setting, run, interesting("w5", flow), moments)
     chosen = {name: found[name] for name in ("jump s", "jump max s", "run s")}
-    return {"marks": marks, "bytes": kept, **chosen}
+    return {"marks": marks, "bytes": sizes["marks"], "rows bytes": sizes["kept"], **chosen}

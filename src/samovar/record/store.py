@@ -266,15 +266,27 @@ class Recording:
             raise RecordingCorrupt(f"{self.path / name} cannot be read: {error}.") from error
 
     def sizes(self) -> dict[str, int]:
-        """Bytes by kind: log, results, state, marks (states and rows kept inside epochs), deltas, stash, and so on."""
-        kinds = ("log", "results", "state", "marks", "deltas", "stash", "rejected", "inputs", "code", "other")
+        """Bytes by kind: log, results, state, marks (states inside epochs), kept (rows given up to them), and so on."""
+        kinds = (
+            "log",
+            "results",
+            "state",
+            "marks",
+            "kept",
+            "deltas",
+            "stash",
+            "rejected",
+            "inputs",
+            "code",
+            "other",
+        )
         found = dict.fromkeys(kinds, 0)
         for folder, _, files in os.walk(self.path):
             parts = Path(folder).relative_to(self.path).parts
             for file in files:
                 size = (Path(folder) / file).stat().st_size
                 kind = "log" if file == LOG else parts[2] if len(parts) > 2 and parts[0] == "epochs" else ""
-                kind = "marks" if kind == "kept" or (kind == "state" and is_mark(Path(file))) else kind
+                kind = "marks" if kind == "state" and is_mark(Path(file)) else kind
                 kind = kind or (parts[0] if parts and parts[0] in found else "other")
                 found[kind if kind in found else "other"] += size
         return found
