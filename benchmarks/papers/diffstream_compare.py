@@ -195,7 +195,7 @@ COMPARE = Experiment(
         ),
     ),
     quick={"parts": ("all",), "rows": 50_000, "runs": 2},
-    full={"parts": ("all",), "rows": 300_000, "runs": 3},
+    full={"parts": ("all",), "rows": 100_000, "runs": 3},
 )
 
 EXPERIMENTS = (MATCHER, COMPARE)
