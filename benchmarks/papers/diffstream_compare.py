@@ -13,7 +13,7 @@ from benchmarks.papers.charts import Chart, Series
 from benchmarks.papers.context import Context, ratios
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size
 
-__all__ = ["EXPERIMENTS"]
+__all__ = ["EXPERIMENTS", "GENERAL", "STRUCTURED", "UNREADABLE"]
 
 
 # --- the matcher
@@ -80,20 +80,17 @@ def _matcher_chart(raw: Raw, size: Size) -> Chart:
     )
 
 
-_CASES = (
+STRUCTURED = (
     "independent",
     "keyed, 100 keys",
     "keyed, 10,000 keys",
     "ordered",
     "keyed by 100, synchronised",
     "punctuated",
-    "a function, same order",
-    "a function, other order in 100",
-    "a function, other order in 1,000",
-    "a function of calls, in 1,000",
-    "an unreadable function, in 100",
-    "an unreadable function, in 1,000",
 )
+GENERAL = ("a function, same order", "a function, other order in 100", "a function, other order in 1,000")
+UNREADABLE = ("an unreadable function, in 100", "an unreadable function, in 1,000")
+_CASES = (*STRUCTURED, *GENERAL, "a function of calls, in 1,000", *UNREADABLE)
 MATCHER = Experiment(
     "diffstream.matcher",
     _matched,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.papers.context import ratios
+from benchmarks.papers.diffstream_compare import GENERAL, STRUCTURED, UNREADABLE
 from benchmarks.papers.icedtea import FIVE
 from benchmarks.papers.targets import Measured, Target
 from benchmarks.papers.texera import at_work
@@ -112,21 +113,9 @@ def _matcher(*cases: str) -> Callable[[Measured], float]:
     return value
 
 
-_STRUCTURED = (
-    "independent",
-    "keyed, 100 keys",
-    "keyed, 10,000 keys",
-    "ordered",
-    "keyed by 100, synchronised",
-    "punctuated",
-)
-_UNREADABLE = ("an unreadable function, in 100", "an unreadable function, in 1,000")
-_GENERAL = ("a function, same order", "a function, other order in 100", "a function, other order in 1,000")
-
-
 def _unmatched_growth(measured: Measured) -> float:
     grown = []
-    for case in _STRUCTURED:
+    for case in STRUCTURED:
         found = measured["diffstream.matcher"][case]["by"]
         grown.append(found[0]["events_per_second"] / found[-1]["events_per_second"])
     return max(grown)
@@ -315,21 +304,21 @@ TARGETS: tuple[Target, ...] = (
     Target(
         _DIFF,
         "matcher, slowest structured dependence",
-        _matcher(*_STRUCTURED),
+        _matcher(*STRUCTURED),
         at_least=2_000_000,
         unit="events/s",
     ),
     Target(
         _DIFF,
         "matcher, a function of two events, slowest",
-        _matcher(*_GENERAL),
+        _matcher(*GENERAL),
         at_least=100_000,
         unit="events/s",
     ),
     Target(
         _DIFF,
         "matcher, a function that cannot be read, slowest",
-        _matcher(*_UNREADABLE),
+        _matcher(*UNREADABLE),
         at_least=100_000,
         unit="events/s",
     ),

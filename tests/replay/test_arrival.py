@@ -54,6 +54,7 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
         came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
         order = [(row["branch"], row["x"]) for row in came]
         past = sv.open(run.recording, spark=spark)
+        assert not any(fact.marks for fact in past.history.epochs)
         assert past.jump().state("D")["seen"] == order
         for tuples in (1, 7, 23, 40):
             assert past.jump("D", tuples=tuples).state("D")["seen"] == order[:tuples]

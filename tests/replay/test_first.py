@@ -66,3 +66,27 @@ def test_what_holds_only_at_the_end_is_found_there(past: sv.Past) -> None:
 
 def test_what_never_holds_is_not_found(past: sv.Past) -> None:
     assert past.first("A", "total < 0") is None
+
+
+class Batches(sv.Operator):
+    """Adds up batch by batch."""
+
+    output = "x bigint"
+    total = sv.ValueState(0)
+
+    def process_batch(self, batch: pa.RecordBatch, port: int = 0) -> Any:
+        self.total += sum(batch.column("x").to_pylist())
+        yield batch
+
+
+def test_batch_forms_are_searched_row_by_row(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"x": pa.array(range(ROWS), pa.int64())}), tmp_path / "in" / "0.parquet")
+    flow = sv.Workflow("batches")
+    flow.read.parquet(str(tmp_path / "in"), name="n").apply(Batches(), name="A").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
+    with sv.open(run.recording, spark=spark) as past:
+        moment = past.first("A", "total > 4000 and row['x'] > 0")
+        assert moment.last.row["x"] == 89
+        assert moment.state("A")["total"] == sum(range(90))
+        assert past.first("A", "total < 0") is None

@@ -301,6 +301,16 @@ class _Prober(_Tracer):
         if stage == self.probe.stage:
             self._look(port, at, row)
 
+    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        for i in range(start, stop):
+            if self.done:
+                return
+            port = view.ports[i] if view.ports is not None else 0
+            for _ in Chain._feed_batches(self, view, i, i + 1):
+                pass
+            self._look(port, view.position(i), view.batch_of(port, i, i + 1).to_pylist()[0])
+        yield from ()
+
     def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
         """What is given behind the operator is not looked at by anybody."""
         if stage < self.probe.stage:
