@@ -6,9 +6,8 @@ so that everything behind them gets the same rows in the same order as from the 
 are computed again from these. Otherwise the part is done from the epoch's start on. Either way calls of `log_result`
 give what they gave in the run.
 
-Rows are not taken over when the epoch has no mark before the moment, when keeping them was given up, when an operator
-of the level takes tuples as they arrive, and when a function over batches feeds a stateful operator in a way that its
-rows would have to be counted.
+Rows are not taken over when the epoch has no mark before the moment, when keeping them was given up, and when a function
+over batches feeds a stateful operator in a way that its rows would have to be counted.
 """
 
 from __future__ import annotations
@@ -49,8 +48,6 @@ def usable_mark(parent: Windowed) -> int:
     for name, op in plan.graph.ops.items():
         if not plan.placement.works(name, level):
             continue
-        if isinstance(op, ops.Python) and op.order == "arrival":
-            return 0
         if plan.shape(name) != "batches" or all(
             plan.shape(n) != "python" for n in _behind(plan, name, level)
         ):

@@ -59,16 +59,22 @@ class Leaves:
         """How many parts of a position name the leaf tuple it comes from."""
         return min(widths[n] for n in leaves_of(self.plan, segment.level))
 
+    def leaf_of(self, segment: Segment, operator: str) -> str | None:
+        """The leaf for each of whose tuples an operator gives one; None for any other operator."""
+        edges = edges_of(self.plan, segment.level)
+        while ups := edges.inputs[operator]:
+            if len(ups) > 1 or edges.shapes[operator] != "one":
+                return None
+            operator = ups[0]
+        return operator
+
     def straight(self, segment: Segment, operator: str) -> bool:
         """Whether every leaf tuple reaches an operator as it is."""
-        edges = edges_of(self.plan, segment.level)
-        at = operator
-        while edges.inputs[at]:
-            if len(edges.inputs[at]) > 1 or (at != operator and edges.shapes[at] != "one"):
-                return False
-            at = edges.inputs[at][0]
+        ups = edges_of(self.plan, segment.level).inputs[operator]
+        if len(ups) > 1 or (leaf := self.leaf_of(segment, ups[0] if ups else operator)) is None:
+            return False
         alone = len(leaves_of(self.plan, segment.level)) == 1
-        return alone or not any(name != at for name in segment.units)
+        return alone or not any(name != leaf for name in segment.units)
 
     # --- positions --------------------------------------------------------------------------------------------------
 

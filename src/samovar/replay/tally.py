@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
 from samovar.replay.leaves import Leaves
-from samovar.replay.segments import Segment, edges_of, only_native
+from samovar.replay.segments import Segment, only_native
 from samovar.replay.trace import Position
 
 __all__ = ["Place", "Tally"]
@@ -113,12 +113,10 @@ class Tally:
 
     def _told(self, segment: Segment, name: str) -> _Counted | None:
         """What an operator gave that passes on one tuple for each of one leaf; None for any other."""
-        edges = edges_of(self.plan, segment.level)
-        while edges.inputs[name]:
-            if len(edges.inputs[name]) > 1 or edges.shapes[name] != "one":
-                return None
-            name = edges.inputs[name][0]
-        runs, bits = self.leaves.runs_from(segment, name), self.leaves.bits(segment)
+        leaf = self.leaves.leaf_of(segment, name)
+        if leaf is None:
+            return None
+        runs, bits = self.leaves.runs_from(segment, leaf), self.leaves.bits(segment)
         if runs is None or bits is None:
             return None
         counts: Counter[tuple[int, int]] = Counter()

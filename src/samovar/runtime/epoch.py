@@ -278,7 +278,7 @@ class Epoch:
             errors=str(self.folder / "errors"),
             arrival=arrival,
             signs=self._may_be_left_out(chain[-1]),
-            marks=() if arrival or self.plan.shape(chain[0]) != "python" else self.marks,
+            marks=self.marks if self.plan.shape(chain[0]) == "python" else (),
             mark_share=math.inf if context.checkpoints == "every" else SHARE,
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
             control=self.control,
