@@ -228,13 +228,19 @@ def _growth() -> Iterator[list[float]]:
         thread.join()
 
 
-def measure(spark: SparkSession, paths: dict[str, Path], tools: Sequence[str], rounds: int) -> list[Measured]:
-    """Every tool on both cases, round by round."""
+def measure(
+    spark: SparkSession,
+    paths: dict[str, Path],
+    tools: Sequence[str],
+    rounds: int,
+    cases: Sequence[str] = tuple(CASES),
+) -> list[Measured]:
+    """Every tool on the cases, round by round."""
     made = []
     for turn in range(rounds):
-        for case, other in CASES.items():
+        for case in cases:
             for name in tools:
-                left, right = (spark.read.parquet(str(paths[n])) for n in ("left", other))
+                left, right = (spark.read.parquet(str(paths[n])) for n in ("left", CASES[case]))
                 with _growth() as grown:
                     start = time.perf_counter()
                     answer = TOOLS[name](left, right)

@@ -102,7 +102,7 @@ class Overhead:
         return self.seconds[variant].median / self.seconds[base].median
 
     def as_json(self) -> dict[str, Any]:
-        """Everything measured and the ratios the issue asks for, as plain data."""
+        """Everything measured, and the ratios that count, as plain data."""
         summary: dict[str, Any] = {}
         if RECORDED in self.seconds:
             extra = self.seconds[RECORDED].median - self.seconds[PLAIN].median

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from benchmarks.travel.setting import Setting
 
-__all__ = ["STEADY", "Context", "Sessions"]
+__all__ = ["STEADY", "Context", "Sessions", "ratios", "steady"]
 
 STEADY = 0.10
-"""Rounds are added while the ratios' quartiles lie further apart than this share of their median."""
+"""Rounds are added while a ratio of another run may differ by more than this share."""
 
 
 class Sessions:
@@ -94,12 +94,12 @@ class Context:
 
 
 def steady(times: Mapping[str, Sequence[float]], base: str) -> bool:
-    """Whether the ratios of all ways to a base differ little from round to round."""
-    for name, samples in times.items():
-        spread = spread_of(ratios(samples, times[base])) if name != base else None
-        if spread is not None and spread.share > STEADY:
-            return False
-    return True
+    """Whether the ratios of all ways to a base would differ little in another run."""
+    return all(
+        (spread := spread_of(ratios(samples, times[base]))) is None or spread.sway <= STEADY
+        for name, samples in times.items()
+        if name != base
+    )
 
 
 def ratios(ours: Sequence[float], others: Sequence[float]) -> list[float]:

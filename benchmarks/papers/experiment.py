@@ -7,6 +7,7 @@ serve several figures.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,15 +28,26 @@ Raw: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Spread:
-    """Median and quartiles; `share` is the distance of the quartiles as a share of the median."""
+    """Median and quartiles of single rounds."""
 
     median: float
     q1: float
     q3: float
+    rounds: int
 
     @property
     def share(self) -> float:
+        """The distance of the quartiles as a share of the median."""
         return (self.q3 - self.q1) / self.median if self.median else 0.0
+
+    @property
+    def sway(self) -> float:
+        """How far the median of another run of as many rounds may lie from this one, as a share of it.
+
+        The notch of a box plot (McGill, Tukey, Larsen 1978): 1.57 times the distance of the quartiles, by the root of
+        the rounds.
+        """
+        return 1.57 * self.share / math.sqrt(self.rounds)
 
 
 def spread_of(samples: Sequence[float]) -> Spread | None:
@@ -43,7 +55,7 @@ def spread_of(samples: Sequence[float]) -> Spread | None:
     if len(samples) < 2:
         return None
     q1, median, q3 = statistics.quantiles(samples, n=4, method="inclusive")
-    return Spread(median, q1, q3)
+    return Spread(median, q1, q3, len(samples))
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _overhead(context: Context, part: str) -> dict[str, Any]:
 
 def _unsteady(samples: Any) -> bool:
     spread = spread_of(samples)
-    return spread is not None and spread.share > STEADY
+    return spread is not None and spread.sway > STEADY
 
 
 def _median(samples: Any) -> float:

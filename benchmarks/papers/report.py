@@ -8,11 +8,13 @@ figures that were measured.
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.charts import draw
+from benchmarks.papers.context import STEADY
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size, spread_of
 from benchmarks.papers.goals import SHOWN
 from benchmarks.papers.store import Store
@@ -127,8 +129,8 @@ def _about(store: Store, experiments: Sequence[Experiment]) -> list[str]:
     there = sum(len(e.parts(size)) for e in experiments)
     when = f"{dates[0]} to {dates[-1]} UTC" if dates else "not yet"
     busy = sum(part["busy_before"] > _QUIET for part in held)
-    spreads = [s.share for s in _spreads(store, experiments)]
-    wide = sum(s > 0.10 for s in spreads)
+    spreads = [s.sway for s in _spreads(store, experiments)]
+    wide = sum(s > STEADY for s in spreads)
     lines = [
         f"The experiments of the papers that Samovar starts from, done with Samovar: size `{size}` of "
         f"`scripts/bench papers --{size}`, from `benchmarks/results/{store.path.name}`. [What costs what](explanation/"
@@ -144,15 +146,17 @@ def _about(store: Store, experiments: Sequence[Experiment]) -> list[str]:
     ]
     if spreads:
         lines.append(
-            f"| spread | ratios of single rounds: the quartiles of {wide} of {len(spreads)} lie more than 10 % of the "
-            f"median apart; the widest {max(spreads):.0%} |"
+            f"| spread | from run to run, {len(spreads) - wide} of {len(spreads)} ratios differ by less than "
+            f"{STEADY:.0%}, half of them by less than {statistics.median(spreads):.1%}; the widest by "
+            f"{max(spreads):.0%} |"
         )
     return [
         *lines,
         "",
         "*Ratio* is Samovar against the alternative in the same run: below 1 Samovar takes less (for events a second, "
         "above 1 it does more). In brackets, the "
-        "quartiles of single rounds. Papers' machines were other ones, so their seconds stand beside ours only to "
+        "quartiles of single rounds; run to run means the 95 % interval of their median, which more rounds make "
+        "narrower. Papers' machines were other ones, so their seconds stand beside ours only to "
         "show the shape. A number that a paper shows only as a drawing is not given.",
     ]
 
