@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
+from samovar.replay import tracing
+from samovar.runtime import marks
 
 ROWS = 400
 
@@ -90,3 +92,85 @@ def test_batch_forms_are_searched_row_by_row(spark: SparkSession, tmp_path: Path
         assert moment.last.row["x"] == 89
         assert moment.state("A")["total"] == sum(range(90))
         assert past.first("A", "total < 0") is None
+
+
+class Totals(sv.Operator):
+    output = "x bigint, key string, total bigint"
+    total = sv.ValueState(0)
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.total += row["x"]
+        if row["x"] % 3:
+            yield {"x": row["x"], "key": row["key"], "total": self.total}
+
+
+class PerKey(sv.Operator):
+    output = "key string, n bigint"
+    counts = sv.MapState()
+
+    def __init__(self) -> None:
+        self.history: list[int] = []
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        self.counts[row["key"]] = self.counts.get(row["key"], 0) + 1
+        self.history = [*self.history[-3:], row["x"]]
+        yield {"key": row["key"], "n": self.counts[row["key"]]}
+
+
+def test_pieces_between_marks_are_searched_in_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(tracing, "PIECE", 0.0)
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
+        table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
+        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
+    flow = sv.Workflow("pieces")
+    rows = flow.read.parquet(str(tmp_path / "in"), name="n").apply(Totals(), name="T")
+    rows.filter("x % 2 = 1", name="odd").apply(PerKey(), name="K", by="key").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, checkpoints="every")
+    with sv.open(run.recording, spark=spark) as past:
+        travel = past._travel
+        pieces = travel.tracer.pieces(travel.segments[0])
+        assert len(pieces) == 5
+        assert pieces[0].low is None
+        assert pieces[-1].high is None
+        edge = ROWS * 2 // 5
+        for x in (edge - 1, edge, ROWS - 1):
+            moment = past.first("T", f"total >= {sum(range(x + 1))}")
+            assert moment.last.row["x"] == x
+            assert moment.state("T")["total"] == sum(range(x + 1))
+        assert past.first("T", "total < 0") is None
+        taken = [x for x in range(ROWS) if x % 3 and x % 2 and x % 5 == 2]
+        for n in (1, len(taken)):
+            moment = past.first("K", f"counts.get('k2', 0) == {n} and row['key'] == 'k2'")
+            assert moment.last.row["x"] == taken[n - 1]
+        asked = past.first("K", lambda state: 307 in state["history"])
+        assert asked.last.row["x"] == 307
+
+
+class Big(sv.Operator):
+    output = "x bigint, pad string"
+    stateless = True
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        yield {"x": row["x"], "pad": row["pad"]}
+
+
+def test_the_first_tuple_of_a_stateless_operator_is_the_first_of_all(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark reads larger files first."""
+    (tmp_path / "in").mkdir()
+    for i in range(6):
+        xs = range(i * 50, i * 50 + 50)
+        table = pa.table({"x": xs, "pad": [f"{x * 7919 % 10007}" * (1 + 20 * i) for x in xs]})
+        pq.write_table(table, tmp_path / "in" / f"{i}.parquet", compression="none", use_dictionary=False)
+    flow = sv.Workflow("stateless")
+    flow.read.parquet(str(tmp_path / "in"), name="n").apply(Big(), name="A").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
+    with sv.open(run.recording, spark=spark) as past:
+        for x in (30, 160, 220):
+            assert past.first("A", f"row['x'] >= {x}").last.row["x"] == x

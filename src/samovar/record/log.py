@@ -134,7 +134,11 @@ class InteractionsMade(Fact, tag="interactions", frozen=True, kw_only=True):
 
 
 class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
-    """An epoch that could not be completed: what it covered, so that its failure can be looked at."""
+    """An epoch that could not be completed: what it covered, so that its failure can be looked at.
+
+    Where a Python operator raised at a tuple: which one, and where its input tuple lies, or that of the operator that
+    heads its chain (`position`; `taken`: how many that one had taken with it, if it is one instance).
+    """
 
     epoch: int
     level: int
@@ -142,6 +146,13 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     units: dict[str, tuple[int, int]] = {}
     first: bool = False
     last: bool = False
+    operator: str = ""
+    position: tuple[int, ...] = ()
+    taken: int = 0
+    attempt: str = ""
+    """The attempt whose states at marks are kept; empty: none are."""
+    marks: tuple[tuple[int, ...], ...] = ()
+    """The positions of these marks."""
 
 
 class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ __all__ = [
     "dumps",
     "is_mark",
     "mark_name",
+    "mark_of",
     "read_header",
     "read_state",
     "restore",
@@ -244,6 +245,11 @@ def restore(
 def mark_name(bucket: int, number: int) -> str:
     """The name of the file a bucket's state is kept in at a mark (the first is 1)."""
     return f"{bucket:04d}.mark{number:04d}"
+
+
+def mark_of(path: Path) -> tuple[int, int]:
+    """The bucket and the number of a mark, from the name of its file."""
+    return int(path.stem), int(path.suffix.removeprefix(".mark"))
 
 
 def is_mark(path: Path) -> bool:

@@ -204,9 +204,12 @@ class Recording:
             return False
         return False
 
-    def sweep(self) -> None:
-        """Clear away what unfinished epochs left."""
-        counted = {self.epoch_folder(e).name for e in self.history().epochs}
+    def sweep(self, *, failed: bool = False) -> None:
+        """Clear away what unfinished epochs left. `failed`: but for states that lead to a failure."""
+        history = self.history()
+        counted = {self.epoch_folder(e).name for e in history.epochs}
+        if failed and history.failed is not None:
+            counted.add(self.attempt_folder(history.failed.epoch, history.failed.attempt).name)
         for folder in (self.path / "epochs").iterdir():
             if folder.name not in counted:
                 shutil.rmtree(folder, ignore_errors=True)

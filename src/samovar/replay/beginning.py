@@ -6,8 +6,8 @@ so that everything behind them gets the same rows in the same order as from the 
 are computed again from these. Otherwise the part is done from the epoch's start on. Either way calls of `log_result`
 give what they gave in the run.
 
-Rows are not taken over when the epoch has no mark before the moment, when keeping them was given up, and when a function
-over batches feeds a stateful operator in a way that its rows would have to be counted.
+Rows are not taken over when the epoch has no mark before the moment, when keeping them was given up, and when a
+function over batches feeds a stateful operator in a way that its rows would have to be counted.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ __all__ = ["Beginning", "usable_mark"]
 def usable_mark(parent: Windowed) -> int:
     """The last mark before a window from which its epoch can be gone on with; 0: there is none."""
     plan, level = parent.plan, parent.segment.level
-    if not parent.mark or not all(
-        h.kept for name in _stateful(parent) for h in parent._headers(name).values()
-    ):
+    if not parent.mark or not all(h.kept for name in parent.stateful for h in parent._headers(name).values()):
         return 0
     for name, op in plan.graph.ops.items():
         if not plan.placement.works(name, level):
@@ -55,11 +53,6 @@ def usable_mark(parent: Windowed) -> int:
         if isinstance(op, ops.Batches) or needs_counter(plan, name, level, frozenset(), frozenset()):
             return 0
     return parent.mark
-
-
-def _stateful(parent: Windowed) -> list[str]:
-    """The Python operators whose state the epoch changed."""
-    return [name for name in parent.context.recorded[parent.number].state if parent._works(name)]
 
 
 def _behind(plan: Plan, name: str, level: int) -> Iterator[str]:
@@ -106,7 +99,7 @@ class Beginning(Epoch):
     def run(self, control: Control | None = None) -> Outcome:
         """Run the epoch's jobs, with what was kept up to the mark in its folder as if it had been kept here."""
         if self.mark:
-            for name in _stateful(self.parent):
+            for name in self.parent.stateful:
                 for header in self.parent._headers(name).values():
                     self._share(name, header)
         return super().run(control)

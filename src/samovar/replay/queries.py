@@ -11,6 +11,8 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ from samovar.compile.sqltext import split_alias
 from samovar.errors import TimeTravelError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.state import declared
+from samovar.ids import new_attempt
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.native_states import first_group
@@ -42,7 +45,9 @@ __all__ = [
 ]
 
 AHEAD = 2
-"""Epochs searched at a time."""
+"""Epochs, or pieces of one, searched at a time."""
+_Place = tuple[int, Window]
+"""The number of a segment, and a piece of it."""
 
 Predicate = str | Callable[[Mapping[str, Any]], bool]
 Found = tuple[Stretch, dict[str, int], StepKey | None]
@@ -60,23 +65,28 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
     travel.check(operator)
     tracer = travel.tracer
     op = tracer.plan.graph.ops[operator]
+    numbers = [n for n, s in enumerate(travel.segments) if travel.taken_in(s, operator)]
     if isinstance(op, ops.Python):
-        probe = _probe(travel, operator, predicate)
+        probe = _probe(travel, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
+        places = [(n, piece) for n in numbers for piece in tracer.pieces(travel.segments[n])]
 
-        def search(segment: Segment) -> Position | None:
-            return _earliest(tracer.probe(segment, operator, probe))
+        def search(segment: Segment, piece: Window) -> Position | None:
+            own = replace(probe, before=piece.high)
+            return _earliest(tracer.probe(segment, operator, own, low=piece.low))
     else:
         text = _sql(operator, predicate)
+        probe, places = None, [(n, Window()) for n in numbers]
 
-        def search(segment: Segment) -> Position | None:
+        def search(segment: Segment, piece: Window) -> Position | None:
             if tracer.plan.shape(operator) == "accumulate":
                 return first_group(tracer, segment, operator, text)
             return _first_row(travel, segment, operator, text)
 
-    numbers = [n for n, s in enumerate(travel.segments) if travel.taken_in(s, operator)]
     with _said(operator, predicate):
-        for number, at in _in_order(numbers, lambda n: search(travel.segments[n])):
+        for (number, _), at in _in_order(places, lambda place: search(travel.segments[place[0]], place[1])):
             if at is not None:
+                if probe is not None:
+                    Path(probe.over).touch()  # pieces behind it need not be searched to their ends
                 return _landed(travel, number, operator, at)
     return None
 
@@ -92,21 +102,21 @@ def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
 
 
 def _in_order(
-    numbers: Iterable[int], search: Callable[[int], Position | None]
-) -> Iterable[tuple[int, Position | None]]:
+    places: Iterable[_Place], search: Callable[[_Place], Position | None]
+) -> Iterable[tuple[_Place, Position | None]]:
     """Answers in the order of time, a few searches ahead."""
-    waiting = list(numbers)
+    waiting = list(places)
     with ThreadPoolExecutor(AHEAD, thread_name_prefix="samovar-search") as pool:
         try:
-            running = [(n, pool.submit(search, n)) for n in waiting[:AHEAD]]
+            running = [(place, pool.submit(search, place)) for place in waiting[:AHEAD]]
             rest = waiting[AHEAD:]
             while running:
-                number, future = running.pop(0)
+                place, future = running.pop(0)
                 found = future.result()
                 if rest and found is None:
                     following = rest.pop(0)
                     running.append((following, pool.submit(search, following)))
-                yield number, found
+                yield place, found
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -121,9 +131,9 @@ def _latest(records: list[Record]) -> Position | None:
     return max(places, default=None)
 
 
-def _probe(travel: Travel, operator: str, predicate: Predicate) -> Probe:
+def _probe(travel: Travel, operator: str, predicate: Predicate, over: Path) -> Probe:
     if not isinstance(predicate, str):
-        return Probe(0, function=dumps(predicate))
+        return Probe(0, function=dumps(predicate), over=str(over))
     try:
         tree = ast.parse(predicate, mode="eval")
     except SyntaxError as error:
@@ -145,7 +155,7 @@ def _probe(travel: Travel, operator: str, predicate: Predicate) -> Probe:
                 operator=operator,
                 hint=f"Did you mean '{close}'?" if close else f"Known: {', '.join(sorted(known))}.",
             )
-    return Probe(0, expression=predicate)
+    return Probe(0, expression=predicate, over=str(over))
 
 
 def _sql(operator: str, predicate: Predicate) -> str:

@@ -20,9 +20,10 @@ from samovar.compile.frames import Frames
 from samovar.compile.native import hidden, positioned, quoted
 from samovar.graph import operators as ops
 from samovar.ids import position_columns
-from samovar.record.state_files import Header, mark_name, read_header
+from samovar.record.log import EpochCommitted, EpochFailed
+from samovar.record.state_files import Header, mark_name, mark_of, read_header
 from samovar.record.store import slug_unique
-from samovar.replay.segments import Segment
+from samovar.replay.segments import Segment, edges_of
 from samovar.replay.trace import Position, Window
 from samovar.replay.worker import (
     NEVER,
@@ -38,6 +39,9 @@ from samovar.runtime.tasks import Task, Version
 from samovar.runtime.turning import read_turns
 
 __all__ = ["Replayed", "Windowed", "at_or_behind"]
+
+_ALL = 1 << 32
+"""More marks than there are."""
 
 
 class Replayed(Epoch):
@@ -137,6 +141,8 @@ class Windowed(Replayed):
         self.frames = _TraceFrames(self.plan, self, segment.level, segment.level)
         self.traced: dict[str, DataFrame] = {}
         self.probe: tuple[tuple[str, ...], Probe] | None = None
+        self.checks = False
+        """Whether everything before the window flows, and what Python operators give there is looked at, too."""
 
     @cached_property
     def prefix(self) -> bool:
@@ -149,45 +155,87 @@ class Windowed(Replayed):
     @cached_property
     def mark(self) -> int:
         """The last mark before the window at which all Python operators of the level kept their state; 0: none."""
-        low, facts = self.window.low, self.context.recorded
-        if low is None or not self.prefix or self.number >= len(facts):
+        low = self.window.low
+        if low is None or not self.prefix:
             return 0
-        fact = facts[self.number]
-        if not fact.marks or self.segment.level != fact.level:
-            return 0
-        headers = [h for name in fact.state if self._works(name) for h in self._headers(name).values()]
-        for number in range(len(fact.marks), 0, -1):
-            kept = all(number > h.passed or number in h.marks for h in headers)
-            if kept and fact.marks[number - 1][: len(low)] <= low:
-                return number
-        return 0
+        return next((n for n, at in reversed(self.usable_marks) if at[: len(low)] <= low), 0)
+
+    @cached_property
+    def usable_marks(self) -> list[tuple[int, Position]]:
+        """The marks of the epoch at which all Python operators of the level kept their state, and where they lie."""
+        fact = self._fact
+        if fact is None or not fact.marks or self.segment.level != fact.level:
+            return []
+        headers = [h for name in self.stateful for h in self._headers(name).values()]
+        return [
+            (number, at)
+            for number, at in enumerate(fact.marks, 1)
+            if all(number > h.passed or number in h.marks for h in headers)
+        ]
 
     @property
     def start(self) -> Position | None:
         """Where the rows begin that must flow; None: at the epoch's start."""
+        if self.checks:
+            return None
         if not self.prefix:
             return self.window.low
-        return self.context.recorded[self.number].marks[self.mark - 1] if self.mark else None
+        return self._fact.marks[self.mark - 1] if self._fact is not None and self.mark else None
 
-    def _works(self, name: str) -> bool:
-        return self.plan.placement.works(name, self.segment.level)
+    @property
+    def _fact(self) -> EpochCommitted | EpochFailed | None:
+        """What the log says of this epoch."""
+        facts, stopped = self.context.recorded, self.context.stopped
+        if self.number < len(facts):
+            return facts[self.number]
+        return stopped if stopped is not None and stopped.epoch == self.number else None
+
+    @cached_property
+    def stateful(self) -> list[str]:
+        """The Python operators at work here whose states the epoch changed."""
+        fact, shapes = self._fact, self.plan.placement.shapes
+        names = (
+            fact.state if isinstance(fact, EpochCommitted) else [n for n in shapes if shapes[n] == "python"]
+        )
+        return [n for n in names if self.plan.placement.works(n, self.segment.level)]
+
+    def _states(self, name: str) -> Path:
+        """The folder of the run's state files of this epoch."""
+        fact = self._fact
+        assert fact is not None
+        return self.context.recording.attempt_folder(fact.epoch, fact.attempt) / "state" / slug_unique(name)
 
     def _headers(self, name: str) -> dict[int, Header]:
         """What the run's state files of this epoch say, by bucket."""
-        fact = self.context.recorded[self.number]
-        folder = self.context.recording.epoch_folder(fact) / "state" / slug_unique(name)
+        fact, folder = self._fact, self._states(name)
+        if not isinstance(fact, EpochCommitted):
+            return self._headers_at_marks(folder, self.plan.buckets[name])
         return {
             f.bucket: read_header(folder / f"{f.bucket:04d}.delta") for f in fact.state[name] if not f.full
+        }
+
+    def _headers_at_marks(self, folder: Path, buckets: int) -> dict[int, Header]:
+        """The same in an epoch that failed, of which only marks are left.
+
+        A bucket without a mark may have had rows before it that never reached it, or were never begun with.
+        """
+        found: dict[int, list[int]] = {bucket: [] for bucket in range(buckets)}
+        for bucket, number in map(mark_of, sorted(folder.glob("*.mark*"))):
+            found.setdefault(bucket, []).append(number)
+        return {
+            bucket: Header(operator="", bucket=bucket, epoch=self.number, passed=_ALL, marks=tuple(numbers))
+            for bucket, numbers in found.items()
         }
 
     def _versions(self, name: str) -> dict[int, Version]:
         """The state at the epoch's start, or at the mark before the window."""
         made = super()._versions(name)
-        if not self.mark or not self._works(name) or name not in self.context.recorded[self.number].state:
+        fact = self._fact
+        if fact is None or not self.mark or name not in self.stateful:
             return made
         for bucket, (files, _) in self._kept(name).items():
             before = made.get(bucket, Version())
-            tokens = [f"{self.context.recorded[self.number].attempt}/{Path(f).name}" for f in files]
+            tokens = [f"{fact.attempt}/{Path(f).name}" for f in files]
             made[bucket] = Version((*before.files, *files), (*before.tokens, *tokens))
         return made
 
@@ -196,8 +244,7 @@ class Windowed(Replayed):
 
         A bucket whose rows all lie before the mark is at its state of the epoch's end by then.
         """
-        fact = self.context.recorded[self.number]
-        folder = self.context.recording.epoch_folder(fact) / "state" / slug_unique(name)
+        folder = self._states(name)
         made: dict[int, tuple[list[str], Header]] = {}
         for bucket, header in self._headers(name).items():
             if self.mark > header.passed:
@@ -211,8 +258,7 @@ class Windowed(Replayed):
         """For each Python operator and bucket: how many tuples it gave from the epoch's start to the mark."""
         if not self.mark:
             return {}
-        names = [n for n in self.context.recorded[self.number].state if self._works(n)]
-        return {n: {b: header.given for b, (_, header) in self._kept(n).items()} for n in names}
+        return {n: {b: header.given for b, (_, header) in self._kept(n).items()} for n in self.stateful}
 
     def taken_before(self, name: str) -> int:
         """How many tuples a Python operator took from the epoch's start to the mark."""
@@ -288,7 +334,28 @@ class Windowed(Replayed):
             return super().python(chain)
         if self.probe is not None and self.probe[0] == chain:
             return probing_function(self.task(chain), self.probe[1])
-        return tracing_function(self.task(chain), self.window.low if self.steps else NEVER)
+        if not self.steps:
+            return tracing_function(self.task(chain), NEVER)
+        passes = not (self.checks or self._fills(chain))
+        return tracing_function(self.task(chain), self.window.low, passes=passes)
+
+    def _behind(self, chain: tuple[str, ...]) -> set[str]:
+        """The operators of this level behind a chain of Python operators."""
+        return edges_of(self.plan, self.segment.level).downstream(chain[-1]) - set(chain)
+
+    def _fills(self, chain: tuple[str, ...]) -> bool:
+        """Whether what a chain gives before the window matters: to a state behind it, or to a limit."""
+        return any(self.plan.shape(n) in ("python", "batches", "limit") for n in self._behind(chain))
+
+    def read_twice(self, chain: tuple[str, ...]) -> bool:
+        """Whether the rows of a chain are wanted besides its records."""
+        if self.probe is not None and self.probe[0] == chain:
+            return False
+        if self.checks:
+            return self._fills(chain)
+        placement = self.plan.placement
+        flows = any(not placement.is_sink(n) and not placement.ends(n) for n in self._behind(chain))
+        return flows or not self.steps
 
     @property
     def ends(self) -> bool:
@@ -323,8 +390,10 @@ class _TraceFrames(_ReplayFrames):
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
         head = self.plan.graph.ops[chain[0]]
         assert isinstance(head, ops.Python)
-        made = super()._python(chain, level).persist()
-        self.inputs._reused.append(made)
+        made = super()._python(chain, level)
+        if self.inputs.read_twice(chain):
+            made = made.persist()
+            self.inputs._reused.append(made)
         self.inputs.traced[chain[-1]] = made
         return made.filter(F.col(TRACE).isNull()).drop(TRACE)
 

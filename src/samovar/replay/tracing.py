@@ -8,12 +8,14 @@ window (a stateful Python operator, a limit), the rows from the epoch's start on
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,9 @@ from samovar.runtime.turning import Turn, read_turns
 
 __all__ = ["Traced", "Tracer"]
 
+PIECE = 0.5
+"""Seconds of a run that are worth a search of their own."""
+
 
 @dataclass
 class Traced:
@@ -67,8 +72,8 @@ class Traced:
     """For each Python operator: the ends of its input, one for each bucket."""
     given: dict[str, int] = field(default_factory=dict)
     """For each Python operator: how many tuples it gave between the epoch's start and the window."""
-    failure: tuple[str, Record] | None = None
-    """The operator that raised, and its step."""
+    failures: list[tuple[str, Record]] = field(default_factory=list)
+    """The operators that raised (one in each key partition may), and their steps."""
     size: int = 0
     """Bytes of what the workers told."""
     versions: dict[str, dict[int, Version]] = field(default_factory=dict)
@@ -162,7 +167,7 @@ class Tracer:
         history = History(started=self.history.started, epochs=list(past))
         code = self.code_at(segment.epoch)
         made = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
-        made.recorded = self.history.epochs
+        made.recorded, made.stopped = self.history.epochs, self.history.failed
         return made
 
     # --- traces -----------------------------------------------------------------------------------------------------
@@ -230,12 +235,15 @@ class Tracer:
                 )
             )
             names.append((name, shown))
-        for i, made in enumerate(epoch.traced.values()):
-            parts.append(
-                made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
-            )
         epoch.take_over(near)
-        return parts, names
+        return [*parts, *self._told(epoch)], names
+
+    def _told(self, epoch: Windowed) -> list[DataFrame]:
+        """What the workers of each chain of Python operators have written down."""
+        return [
+            made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
+            for i, made in enumerate(epoch.traced.values())
+        ]
 
     def _read_native(
         self, table: pa.Table, names: list[tuple[str, list[str]]], given: dict[str, list[Tuple]]
@@ -272,7 +280,7 @@ class Tracer:
                 outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
                 given.setdefault(name, []).extend(outputs)
                 if record.error is not None:
-                    made.failure = (name, record)
+                    made.failures.append((name, record))
                 if record.ended:
                     ends.setdefault(name, []).extend(outputs)
                     made.records.setdefault(name, {})[None] = record
@@ -306,6 +314,34 @@ class Tracer:
             epoch.frames.stream(tail, segment.level)
             found = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
         return read_records(found.column(TRACE))
+
+    def pieces(self, segment: Segment) -> list[Window]:
+        """Stretches of a segment that can be searched each by itself: states are known where they begin."""
+        epoch = self.windowed(segment, Window())
+        places = [at for _, at in epoch.usable_marks] if epoch.prefix else []
+        fact = self.history.epochs[segment.epoch]
+        several = max(1, math.ceil(PIECE * (len(places) + 1) / max(fact.seconds, 1e-3)))
+        edges = [None, *places[several - 1 :: several], None]
+        return [Window(low, high) for low, high in pairwise(edges)]
+
+    def failed_step(self, segment: Segment) -> tuple[str, Record] | None:
+        """The operator that raised in a segment, and its step (the first, if several tasks did so).
+
+        Goes through the segment up to there.
+        """
+        edges = edges_of(self.tracing, segment.level)
+        epoch = self.windowed(segment, Window((END,), None), steps=True)
+        epoch.checks = True
+        with self.tagged(f"search in epoch {segment.epoch}", epoch):
+            for tail in self.tracing.chains:
+                if edges.inputs.get(tail):
+                    epoch.frames.stream(tail, segment.level)
+            if not epoch.traced:
+                return None
+            table = _united(self.spark, self._told(epoch)).toArrow()
+        found = Traced(segment, epoch.window, Trace(edges, {}))
+        self._read_python(table, list(epoch.traced), found, {}, {})
+        return min(found.failures, key=lambda f: f[1].at or (), default=None)
 
     # --- where tuples are -------------------------------------------------------------------------------------------
 

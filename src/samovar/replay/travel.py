@@ -24,7 +24,7 @@ from samovar.replay.native_states import group_changes, groups_at_start
 from samovar.replay.segments import Segment, edges_of, segments_of
 from samovar.replay.states import Timeline, apply_changes, attributes, merged
 from samovar.replay.stepping import advanced, everything
-from samovar.replay.trace import END, Change, Edges, Position, Step, StepKey, Window
+from samovar.replay.trace import Change, Edges, Position, Step, StepKey, Window
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
 from samovar.runtime.tasks import Version
@@ -329,14 +329,40 @@ class Travel:
         if number is None:
             return None
         segment = self.segments[number]
-        found = self.tracer.trace(segment, Window((END,), None)).failure
+        width = self.leaf_width(segment)
+        if (leaf := self._failed_leaf(segment)) is not None:
+            stretch = self._up_to(number, leaf)
+            raised = (f for f in stretch.traced.failures if f[1].at is not None and f[1].at[:width] == leaf)
+            if (found := next(raised, None)) is not None:
+                return self._before_failing(stretch, *found)
+        found = self.tracer.failed_step(segment)
         if found is None or found[1].at is None:
             return None
-        operator, at = found[0], found[1].at
-        leaf = at[: self.leaf_width(segment)]
+        return self._before_failing(self._up_to(number, found[1].at[:width]), *found)
+
+    def _failed_leaf(self, segment: Segment) -> Position | None:
+        """The leaf tuple a run failed at, by its log; None where that does not tell."""
+        fact = self.tracer.history.failed
+        if fact is None or not self.works_in(segment, fact.operator):
+            return None
+        if fact.position:
+            return fact.position[: self.leaf_width(segment)]
+        head = next((c[0] for c in self.tracer.tracing.chains.values() if fact.operator in c), fact.operator)
+        if fact.taken and self.leaves.runs(segment) is not None and self.leaves.straight(segment, head):
+            return self.leaves.after(segment, None, fact.taken - 1)
+        return None
+
+    def _up_to(self, number: int, leaf: Position) -> Stretch:
+        """The window that ends with a leaf tuple."""
+        segment = self.segments[number]
         low = self.leaves.edge_before(segment, leaf, MARGIN)
-        stretch = self.stretch(number, Window(low, self.leaves.after(segment, leaf, 1)))
-        trace = stretch.traced.trace
+        return self.stretch(number, Window(low, self.leaves.after(segment, leaf, 1)))
+
+    def _before_failing(
+        self, stretch: Stretch, operator: str, raised: Record
+    ) -> tuple[Stretch, dict[str, int], str]:
+        """The cursor before a step that raised."""
+        trace, at = stretch.traced.trace, raised.at or ()
         steps = trace.steps[operator]
         place = next(s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at))
         own = [(operator, n) for n in range(place)]

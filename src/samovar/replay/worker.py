@@ -8,21 +8,28 @@ beside the rows in a column of their own, pickled; they come from our own worker
 from __future__ import annotations
 
 import ast
+import os
 import pickle
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import CodeType
 from typing import Any
 
 import pyarrow as pa
 
+from samovar.errors import ReplayDiffers
+from samovar.graph.logged import swap
+from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
 from samovar.runtime.arrival import in_arrival_order
+from samovar.runtime.functions import settle_garbage
 from samovar.runtime.rows import View
 from samovar.runtime.tasks import Task
-from samovar.runtime.user_errors import UserError
-from samovar.runtime.worker import END, Chain
+from samovar.runtime.user_errors import RAISED, UserError, raised
+from samovar.runtime.worker import END, FLUSH, Chain
 
 __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
@@ -60,12 +67,16 @@ class Record:
 
 
 def tracing_function(
-    task: Task, start: Where | None
+    task: Task, start: Where | None, *, passes: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded."""
+    """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
+
+    `passes`: nobody needs the rows that are given before `start`, so that they are not sent on.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tracer = _Tracer(task, start)
+        settle_garbage()
+        tracer = _Tracer(task, start, passes=passes)
         try:
             for batch in tracer.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
                 yield _with_trace(batch, None)
@@ -94,9 +105,10 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
 class _Tracer(Chain):
     """A chain that writes down its steps."""
 
-    def __init__(self, task: Task, start: Where | None) -> None:
+    def __init__(self, task: Task, start: Where | None, *, passes: bool = False) -> None:
         super().__init__(replace(task, saves=False, signs=False, marks=(), run=f"{task.run}#trace"))
         self.start = start or ()
+        self.passes = passes
         self.based = False
         self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
         self.records: list[tuple[Any, ...]] = []
@@ -107,6 +119,8 @@ class _Tracer(Chain):
         self.inside = False
         """Whether the tuple at hand lies in the window: what is given before it is not written down."""
         self.doing: tuple[int, int, Where] | None = None
+        self.begun: list[tuple[int, int, Where]] = []
+        """The steps of the window that have begun and not ended: that of each operator down the chain."""
         self.schema = pa.schema([])
 
     def drained(self) -> Iterator[pa.RecordBatch]:
@@ -129,10 +143,76 @@ class _Tracer(Chain):
         yield from super().run(batches)
 
     def failed(self, error: UserError) -> None:
-        """The step that raised is a record too, with what it gave and changed before."""
+        """The step that raised is a record too, with what it gave and changed before; so are those that led to it."""
+        for stage, port, at in self.begun[:-1]:
+            self._record(stage, port, at)
         if self.doing is not None:
             stage, port, at = self.doing
             self._record(stage, port, at, error=error.failure)
+
+    # --- rows before the window -------------------------------------------------------------------------------------
+
+    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        behind = start
+        if self.passes and self._alone(view):
+            size = len(self.start)
+            behind += bisect_left(range(start, stop), self.start, key=lambda i: view.place(i)[:size])
+        if behind > start:
+            self._pass_by(view, start, behind)
+        if behind < stop:
+            yield from super()._feed_stretch(view, behind, stop)
+
+    def _alone(self, view: View) -> bool:
+        """Whether the chain is one operator with one port that gets its rows in order and took them as they are."""
+        task = self.task
+        plain = len(task.stages) == 1 and view.ports is None and task.stateful and not task.arrival
+        return plain and not (self.decided or self.task.turns or is_batch_form(type(self.loaded[0].instance)))
+
+    def _pass_by(
+        self, view: View, start: int, stop: int, holds: Callable[[dict[str, Any]], Any] | None = None
+    ) -> int | None:
+        """Rows of an operator that is alone, at the speed of a run: what it gives is counted, and compared.
+
+        Stops behind the first row after which something holds, and says which one that was.
+        """
+        name, loaded, pick = self.task.stages[0].name, self.loaded[0], self.pickers[0]
+        process = self._process(0)
+        rows: list[tuple[Any, ...]] = []
+        number, row, out, made, asking, found = start - 1, None, None, None, False, None
+        outside = swap(loaded.results)
+        try:
+            for number, row in enumerate(view.rows(start, stop), start):
+                out = process(row)
+                if out is not None:
+                    for made in out:
+                        if made is not None:
+                            rows.append(pick(made) if pick is not None else self._pick(0, made))
+                    if len(rows) >= FLUSH:
+                        self._count_given(rows)
+                if holds is not None:
+                    asking = True
+                    if holds(row):
+                        found = number
+                        break
+                    asking = False
+        except RAISED as error:
+            self.doing, self.path[0], self.made[0] = (0, 0, view.position(number)), row, []
+            if asking or isinstance(error, UserError | ReplayDiffers):
+                raise
+            if made is not None and isinstance(error, KeyError | TypeError | IndexError):
+                self._pick(0, made)  # raises with what is missing, if that is it
+            self._no_rows(0, out, error)
+            raise UserError(raised(name, row, error)) from None
+        finally:
+            swap(outside)
+        self.taken[0][0] += number + 1 - start
+        self._count_given(rows)
+        return found
+
+    def _count_given(self, rows: list[tuple[Any, ...]]) -> None:
+        self.given[0] += len(rows)
+        self.loaded[0].prints.add(rows)
+        rows.clear()
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
@@ -145,12 +225,18 @@ class _Tracer(Chain):
         if not self.based:
             self._base()
         self.made[stage] = []
+        self.begun.append(self.doing)
         super()._feed(stage, row, port, at)
+        self.begun.pop()
         self._record(stage, port, at)
 
     def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
         if not self.inside:
-            super()._emit(stage, row, at)
+            if self.passes and stage + 1 == len(self.task.stages):
+                self.given[stage] += 1
+                self.loaded[stage].prints.add_one(self._pick(stage, row))
+            else:
+                super()._emit(stage, row, at)
             return
         self.made[stage].append((at, self._pick(stage, row)))
         made, doing = self.made[stage], self.doing
@@ -255,6 +341,8 @@ class Probe:
     """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
     before: Where | None = None
     """Only steps before this position count."""
+    over: str = ""
+    """A file that comes to be when the search is over, because it was found before."""
     places: tuple[int, int] | None = None
     """Looked for are so many steps behind so many others: where their tuples lie."""
 
@@ -265,6 +353,7 @@ def probing_function(
     """The function for `mapInArrow`: rows flow on as in a run; what the probe found comes as a record."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_garbage()
         prober = _Prober(task, probe)
         for batch in prober.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
             yield _with_trace(batch, None)
@@ -283,16 +372,29 @@ class _Prober(_Tracer):
         super().__init__(task, None)
         self.probe = probe
         self.found: dict[int, tuple[Any, ...]] = {}
+        self.asked: tuple[Operator, Callable[[Mapping[str, Any] | None], Any]] | None = None
+        self.over = False
+        """Whether nobody waits any more for what is found here."""
         self.seen = 0
 
     @property
     def done(self) -> bool:
-        """Whether the rest of the bucket need not run: the first step was looked for, and it is found."""
-        return self.asks and (self.bucket or 0) in self.found
+        """Whether the rest of the bucket need not run: the first step was looked for, and it is found.
+
+        A stateless operator takes its tuples in any order: there may be an earlier one.
+        """
+        return self.over or (self.asks and self.task.stateful and (self.bucket or 0) in self.found)
 
     def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        if not self.done:
+        self.over = self.over or (bool(self.probe.over) and os.path.exists(self.probe.over))
+        if self.done:
+            return
+        if not self.asks or not self._alone(view):
             yield from super()._feed_stretch(view, start, stop)
+            return
+        found = self._pass_by(view, start, stop, self.holds)
+        if found is not None:
+            self._find(0, view.position(found))
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
         if self.done:
@@ -329,37 +431,55 @@ class _Prober(_Tracer):
             return
         if probe.key is not None:
             if _touches(self.loaded[probe.stage].take_changes(), *probe.key):
-                self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
+                self._find(port, at, ended=ended)
             return
-        if bucket not in self.found and self._holds(row):
-            self.found[bucket] = (probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
+        if (bucket not in self.found or at < self.found[bucket][3]) and self.holds(row):
+            self._find(port, at, ended=ended)
+
+    def _find(self, port: int, at: Where, *, ended: bool = False) -> None:
+        bucket = self.bucket or 0
+        self.found[bucket] = (self.probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 
     @cached_property
     def asks(self) -> bool:
         """Whether the first step is looked for after which something holds."""
         return self.probe.expression is not None or self.probe.function is not None
 
-    def _holds(self, row: Mapping[str, Any] | None) -> bool:
+    @property
+    def holds(self) -> Callable[[Mapping[str, Any] | None], Any]:
+        """The predicate, asked about the operator at work now and the tuple it has just processed."""
         instance = self.loaded[self.probe.stage].instance
-        names = (*self.declared, *vars(instance))
-        wanted, holds = self.predicate
-        state = {n: getattr(instance, n) for n in names if wanted is None or n in wanted}
-        return bool(holds(state, row))
+        if self.asked is None or self.asked[0] is not instance:
+            self.asked = (instance, self._question(instance))
+        return self.asked[1]
 
-    @cached_property
-    def declared(self) -> tuple[str, ...]:
-        return tuple(declared(type(self.loaded[self.probe.stage].instance)))
-
-    @cached_property
-    def predicate(self) -> tuple[set[str] | None, Callable[[dict[str, Any], Any], Any]]:
-        """The names a predicate may need (None: all) and the predicate, read once: it is asked after every tuple."""
+    def _question(self, instance: Operator) -> Callable[[Mapping[str, Any] | None], Any]:
+        kinds, now = tuple(declared(type(instance))), vars(instance)
         if self.probe.function is not None:
             function = pickle.loads(self.probe.function)
-            return None, lambda state, row: function(state)
+            return lambda row: function({n: getattr(instance, n) for n in (*kinds, *now)})
+        named, code = self.expression
+        for name in kinds:
+            getattr(instance, name)  # a state is there from its first use on
+        scope: dict[str, Any] = {}
+
+        def holds(row: Mapping[str, Any] | None) -> Any:
+            for name in named:
+                if name in now:
+                    scope[name] = now[name]
+                else:
+                    scope.pop(name, None)
+            scope["row"] = row
+            return eval(code, scope)
+
+        return holds
+
+    @cached_property
+    def expression(self) -> tuple[tuple[str, ...], CodeType]:
+        """The names in the predicate, and its code: read once, it is asked after every tuple."""
         text = self.probe.expression or ""
         named = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
-        code = compile(text, "<predicate>", "eval")
-        return named, lambda state, row: eval(code, {**state, "row": row})
+        return tuple(named - {"row"}), compile(text, "<predicate>", "eval")
 
     def _finish_all(self) -> Iterator[pa.RecordBatch]:
         for stage in range(len(self.loaded) if not self.done else 0):

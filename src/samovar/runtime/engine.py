@@ -182,7 +182,7 @@ def commit_epoch(
     make: Callable[..., Epoch] = Epoch,
 ) -> EpochCommitted:
     """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: what makes an attempt at it."""
-    context.range, context.mended = covers, []
+    context.range, context.mended, context.failed = covers, [], None
     epoch, outcome = _attempt(context, covers, stopping, expected, make)
     number = epoch.number
     if context.mended:

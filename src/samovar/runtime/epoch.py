@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,13 +26,13 @@ from samovar.compile.counting import add_up, counted_apart, needs_counter
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
-from samovar.errors import OperatorFailed, OutputMismatch
 from samovar.graph import operators as ops
-from samovar.record.log import Counters, EpochCommitted, StateFile
+from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
 from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import History, Recording, slug_unique
-from samovar.runtime.attending import Control, EpochAbandoned, was_given_up
+from samovar.runtime.attending import Control
 from samovar.runtime.decisions import Decided
+from samovar.runtime.failed import raise_failures
 from samovar.runtime.functions import batches_function, chain_function
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
@@ -78,8 +77,12 @@ class RunContext:
     """The epoch that is being run."""
     working: str | None = None
     """The operator whose rows are being written."""
+    failed: tuple[str, Failure] | None = None
+    """The attempt at it in which user code failed, and the failure."""
     recorded: list[EpochCommitted] = field(default_factory=list)
     """In a replay: all epochs of the run, also those after the one that is computed again."""
+    stopped: EpochFailed | None = None
+    """In a replay: the epoch the run failed in."""
     steering: Steering | None = None
     """Who pauses the run, looks into its workers and decides; None: nobody."""
     mended: list[Decided] = field(default_factory=list)
@@ -417,9 +420,9 @@ class Epoch:
         try:
             for name in self.plan.graph.ops:
                 self._run_terminal(name)
-                self._raise_failures()
+                raise_failures(self)
             self._run_what_was_left_out()
-            self._raise_failures()
+            raise_failures(self)
             self._measure()
         finally:
             self.context.group(None)
@@ -520,30 +523,6 @@ class Epoch:
             if sum(1 for _ in folder.glob("ran-*")) < wanted:
                 self.context.describe(f"epoch {self.number}, {tail}")
                 self.frames.stream(tail, at).write.format("noop").mode("overwrite").save()
-
-    def _raise_failures(self) -> None:
-        folder = self.folder / "errors"
-        if not folder.is_dir():
-            return
-        for path in sorted(folder.glob("*.failure")):
-            failure: Failure = pickle.loads(path.read_bytes())
-            kind = OutputMismatch if failure.mismatch else OperatorFailed
-            raise kind(
-                failure.operator,
-                row=failure.row,
-                error=failure.error,
-                traceback=failure.traceback,
-                epoch=self.number,
-                during=failure.during,
-                hint=failure.hint or self._what_now(failure.operator),
-            )
-        if was_given_up(folder):
-            raise EpochAbandoned(f"A task of epoch {self.number} was given up.")
-
-    def _what_now(self, operator: str) -> str:
-        if not self.number:
-            return f"Mend '{operator}' and run again."
-        return f"Mend '{operator}' and run again; or go on after epoch {self.number - 1} with past.resume(flow=...)."
 
     def _reject(self) -> dict[str, int]:
         """Rows that did not parse: counted, and kept with their text and file."""

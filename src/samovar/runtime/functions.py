@@ -24,14 +24,14 @@ from samovar.runtime.tasks import Task
 from samovar.runtime.user_errors import RAISED, UserError, batch_misfit, raised, report
 from samovar.runtime.worker import Chain
 
-__all__ = ["batches_function", "chain_function"]
+__all__ = ["batches_function", "chain_function", "settle_garbage"]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _settle_garbage()
+        settle_garbage()
         chain = HoldingChain(task) if task.hold else Chain(task)
         rows = in_arrival_order(task.order_log, batches) if task.arrival else batches
         yield from _attended(task, chain, batches, rows, chain.run)
@@ -47,7 +47,7 @@ def _attended(
     try:
         yield from work(rows) if attendance is None else attendance.run(rows, work)
     except UserError as error:
-        report(Path(task.errors), error.failure)
+        report(Path(task.errors), chain.located(error.failure) if chain is not None else error.failure)
         for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
             pass
     except TaskAbandoned:
@@ -60,7 +60,7 @@ def _attended(
 
 
 @lru_cache(maxsize=1)
-def _settle_garbage() -> None:
+def settle_garbage() -> None:
     """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
 
     Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any
 
@@ -22,8 +22,7 @@ class View:
         self.batch = batch
         names = batch.schema.names
         self.shown = [n for n in names if not n.startswith(HIDDEN)]
-        parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT] if positions else []
-        self.parts = [batch.column(names.index(n)).to_pylist() for n in parts]
+        self._parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT] if positions else []
         self.buckets = self._hidden(BUCKET)
         self.controls = self._hidden(CONTROL)
         self.ports = self._hidden(PORT)
@@ -64,7 +63,13 @@ class View:
 
     def position(self, i: int) -> tuple[int, ...]:
         """The position of a row; empty when none is wanted."""
-        return tuple(part[i] for part in self.parts) if self.parts else ()
+        return self._positions[i] if self._parts else ()
+
+    @cached_property
+    def _positions(self) -> list[tuple[int, ...]]:
+        """Of all rows: made when the first of them is asked for, since rows that are passed by need none."""
+        names = self.batch.schema.names
+        return list(zip(*(self.batch.column(names.index(n)).to_pylist() for n in self._parts), strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:

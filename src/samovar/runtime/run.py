@@ -29,7 +29,6 @@ from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.log import (
     EpochCommitted,
-    EpochFailed,
     InteractionsMade,
     RunEnded,
     RunStarted,
@@ -41,6 +40,7 @@ from samovar.runtime.commands import Commands
 from samovar.runtime.decisions import standing
 from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
+from samovar.runtime.failed import failed_fact
 from samovar.runtime.failures import explain_failure, explain_start
 from samovar.runtime.interactions import Interactions
 from samovar.runtime.marks import Policy
@@ -380,29 +380,21 @@ class Run(Commands, Watching):
         self._log_failure(context)
         log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
         try:
-            self._recording.sweep()  # half an epoch is of no use to anybody
+            self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
         except Exception:
             log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
         self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
 
     def _log_failure(self, context: RunContext) -> None:
         """What the failed epoch covered, so that its failure can be looked at later."""
-        covers = context.range
-        if covers is None or self._stop.is_set() or self._recording.log is None:
+        if self._stop.is_set() or self._recording.log is None:
             return
         try:
+            fact = failed_fact(context)
+            if fact is None:
+                return
             self._finish_interactions(context)
-            self._recording.log.append(
-                EpochFailed(
-                    at=time.time(),
-                    epoch=len(context.history.epochs),
-                    level=covers.low,
-                    levels=covers.high - covers.low + 1,
-                    units={n: r for n, r in covers.units.items() if r[0] != r[1]},
-                    first=covers.first,
-                    last=covers.last,
-                )
-            )
+            self._recording.log.append(fact)
         except Exception:
             log.debug("the failed epoch could not be logged", exc_info=True)
 

@@ -64,6 +64,10 @@ class Failure:
     during: str = "the end of its input"
     """What was being done when there is no row."""
     hint: str = ""
+    position: tuple[int, ...] = ()
+    """Where the tuple lies that the chain of operators had before it, if rows tell where they lie."""
+    taken: int = 0
+    """How many tuples the chain had taken with that one, in its key partition; 0: it keeps no order."""
 
 
 class UserError(Exception):

@@ -73,6 +73,8 @@ class Chain(Keeping):
     attendance: Attendance | None = None
     feeding: Feeding | None = None
     """The rows at hand, for whoever asks how far the loop has come."""
+    at_hand: tuple[View, int] | None = None
+    """Where they are from: a batch, and the first of them in it."""
     watched: Watched | None = None
     """Breakpoints, if somebody has set one."""
 
@@ -118,6 +120,7 @@ class Chain(Keeping):
                     start += 1
                 end = stop - int(view.controls is not None and view.controls[stop - 1] > 0)
                 for first, behind in self.marker.cut(view, start, end, self._mark):
+                    self.at_hand = (view, first)
                     yield from self._drained()
                     yield from self._noted(self._feed_stretch(view, first, behind))
                 if end < stop:
@@ -208,8 +211,8 @@ class Chain(Keeping):
             raise UserError(raised(self.task.stages[0].name, row, error)) from None
         finally:
             swap(outside)
-            self.feeding = None
         self._count(before + done, given)
+        self.feeding = None
 
     def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         rows = view.rows(start, stop) if view.ports is None else []
@@ -240,6 +243,14 @@ class Chain(Keeping):
         if self.feeding is not None:
             self.feeding.kept = len(self.rows)
         return 0
+
+    def located(self, failure: Failure) -> Failure:
+        """A failure with the place of the tuple at hand, if it failed at that very one."""
+        if self.feeding is None or self.at_hand is None or failure.mismatch or failure.row is None:
+            return failure
+        (view, first), done = self.at_hand, self.feeding.taken
+        taken = self.feeding.before + done if self.task.stateful else 0
+        return replace(failure, position=view.place(first + done - 1), taken=taken)
 
     def counts(self, stage: int) -> tuple[int, int]:
         """What an operator has taken and given in this task."""
