@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.graph.test_document import EVERY
+from tests.graph.documents import EVERY
 
 from samovar.graph import operators as ops
 from samovar.graph.python_form import as_python
