@@ -137,11 +137,12 @@ def test_many_rows_that_differ_are_counted_and_a_few_are_shown(spark: Any) -> No
     assert verdict.explain(rows=4).endswith("... and 29,993 more") or "more" in verdict.explain(rows=4)
 
 
-@pytest.mark.parametrize("few", [0, 200_000])
+@pytest.mark.parametrize(("few", "hashes"), [(200_000, 1_000_000), (300, 1_000_000), (0, 1_000_000), (0, 0)])
 def test_rows_too_often_are_the_same_whoever_counts_them(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, few: int
+    spark: Any, monkeypatch: pytest.MonkeyPatch, few: int, hashes: int
 ) -> None:
     monkeypatch.setattr(sys.modules["samovar.diff.compare"], "_FEW", few)
+    monkeypatch.setattr(sys.modules["samovar.diff.compare"], "_HASHES", hashes)
     rng = random.Random(5)
     sides = [[(rng.randrange(40), rng.choice("abc")) for _ in range(n)] for n in (400, 380)]
     counts = [Counter(rows) for rows in sides]

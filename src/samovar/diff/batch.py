@@ -2,7 +2,8 @@
 
 First every row is reduced to two hashes (96 bits), and these are added up in 4,096 buckets a side: one scan of each
 side, no row is moved. Equal sums mean equal tables, up to a chance of about 2^-80 that hashes of different rows add up
-to the same. Where buckets differ, their hashes are counted, and only for those that are left over are rows looked up.
+to the same. Where buckets differ, their hashes are counted, and only for those that are left over are rows looked up
+(`samovar.diff.unordered` where no order matters).
 
 A table is computed up to three times if it differs. One that gives other rows each time is found out and told.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -35,15 +36,15 @@ __all__ = [
     "Buckets",
     "Leftovers",
     "Prepared",
-    "Rows",
+    "among",
     "find_leftovers",
     "fingerprints",
     "first_of_lines",
     "in_buckets",
+    "is_in",
+    "numbers",
     "prepare",
     "rows_at_places",
-    "rows_left_over",
-    "rows_with_hashes",
     "under_each_other",
     "unstable",
 ]
@@ -68,19 +69,39 @@ class Buckets:
 
     rows: dict[Side, int]
     differ: list[int]
-    held: int
-    """How many rows are in the buckets that differ."""
+    sizes: list[int]
+    """How many rows each of the buckets that differ holds, of both sides."""
     check: int
-    """What their hashes add up to: a second look has to find the same."""
+    """What their hashes add up to, those of the right taken off: a second look has to find the same."""
+
+    @property
+    def held(self) -> int:
+        """How many rows are in the buckets that differ."""
+        return sum(self.sizes)
+
+    def found_again(self, side: Numbers, a: Numbers) -> bool:
+        """Whether a second look has found the rows of the buckets that differ, as sides and first hashes."""
+        found = np.where(side == 0, a & _LOW, -(a & _LOW)).sum()
+        return len(a) == self.held and int(found) == self.check
+
+    @staticmethod
+    def of(hashes: Numbers) -> Numbers:
+        """The bucket of each hash."""
+        return (hashes.view(np.uint64) >> np.uint64(64 - _BUCKETS_BITS)).astype(np.int64)
+
+    @staticmethod
+    def flags(some: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """For each bucket there is, whether it is one of these."""
+        flags = np.zeros(1 << _BUCKETS_BITS, np.bool_)
+        flags[list(some)] = True
+        return flags
 
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Rows without a partner: how many, and where the first ones are: by hash without an order, by place with one."""
+    """Rows without a partner: how many, and where the first ones are."""
 
     counts: dict[Side, int]
-    hashes: dict[tuple[int, int], int] = field(default_factory=dict)
-    """How often a row is there too often on the left; negative: on the right."""
     lines: int = 0
     """How many lines (keys, or all that is synchronised together) part somewhere."""
     places: list[dict[Side, int | None]] = field(default_factory=list)
@@ -94,61 +115,62 @@ def prepare(sides: Mapping[Side, DataFrame], depends: Dependence, schema: Struct
     return Prepared(under_each_other([_numbered(made[s], i) for i, s in enumerate(SIDES)]), made)
 
 
-def fingerprints(rows: DataFrame) -> Buckets:
+def fingerprints(rows: DataFrame, by: str = BUCKET) -> Buckets:
     """The sums of both sides, bucket by bucket. One job; a few thousand numbers come to the driver."""
+    sign = f"(1 - 2 * {SIDE})"
     sums = (
-        rows.groupBy(SIDE, F.expr(f"CAST({_bucket(BUCKET)} AS INT) AS k"))
+        rows.groupBy(F.expr(f"CAST({_bucket(by)} AS INT) AS k"))
         .agg(
             F.expr("count(*) AS n"),
-            F.expr(f"sum({A} & {_LOW}L) AS s"),
-            F.expr(f"sum(shiftrightunsigned({A}, 31) & {_LOW}L) AS t"),
-            F.expr(f"sum(CAST({B} AS BIGINT)) AS u"),
+            F.expr(f"sum({sign}) AS d"),
+            F.expr(f"sum({sign} * ({A} & {_LOW}L)) AS s"),
+            F.expr(f"sum({sign} * (shiftrightunsigned({A}, 31) & {_LOW}L)) AS t"),
+            F.expr(f"sum({sign} * CAST({B} AS BIGINT)) AS u"),
         )
         .toArrow()
     )
-    side, bucket = (_numbers(sums, c) for c in (SIDE, "k"))
-    found = np.zeros((2, 1 << _BUCKETS_BITS, 4), np.int64)
-    for i, name in enumerate("nstu"):
-        found[side, bucket, i] = _numbers(sums, name)
-    left, right = found
-    differ = np.flatnonzero((left != right).any(axis=1))
-    held, check = found[:, differ, :2].sum(axis=(0, 1)).tolist()
-    totals = found[:, :, 0].sum(axis=1).tolist()
-    return Buckets(dict(zip(SIDES, totals, strict=True)), differ.tolist(), held, check)
+    bucket, n, d, s, t, u = (numbers(sums, c) for c in ("k", "n", "d", "s", "t", "u"))
+    differ = np.flatnonzero((d != 0) | (s != 0) | (t != 0) | (u != 0))
+    differ = differ[np.argsort(bucket[differ])]
+    every, more = int(n.sum()), int(d.sum())
+    totals: dict[Side, int] = {"left": (every + more) // 2, "right": (every - more) // 2}
+    return Buckets(totals, bucket[differ].tolist(), n[differ].tolist(), int(s[differ].sum()))
 
 
-def in_buckets(rows: DataFrame, differ: Sequence[int], by: str = BUCKET) -> DataFrame:
-    """The rows of some buckets: looked up in a table of bits, which leaves the code that Spark compiles as it was."""
-    if len(differ) == 1 << _BUCKETS_BITS:
-        return rows
-    bits = np.zeros(1 << _BUCKETS_BITS, np.bool_)
-    bits[list(differ)] = True
-    words = np.packbits(bits, bitorder="little").view(np.int64).tolist()
+def in_buckets(rows: DataFrame, differ: Sequence[int]) -> DataFrame:
+    """The rows of some buckets."""
+    return rows.filter(is_in(differ, BUCKET))
+
+
+def is_in(some: Sequence[int], by: str) -> str:
+    """A condition as SQL text: buckets are looked up in a table of bits, and Spark's compiled code stays the same."""
+    if len(some) == 1 << _BUCKETS_BITS:
+        return "true"
+    words = np.packbits(Buckets.flags(some), bitorder="little").view(np.int64).tolist()
     place = _bucket(by)
     table = ", ".join(f"{word}L" for word in words)
-    return rows.filter(
-        f"getbit(array({table})[CAST(shiftright({place}, 6) AS INT)], CAST({place} & 63 AS INT)) = 1"
-    )
+    return f"getbit(array({table})[CAST(shiftright({place}, 6) AS INT)], CAST({place} & 63 AS INT)) = 1"
 
 
 def _bucket(by: str) -> str:
     return f"shiftrightunsigned({by}, {64 - _BUCKETS_BITS})"
 
 
-def _numbers(table: pa.Table, column: str) -> Numbers:
+def numbers(table: pa.Table, column: str) -> Numbers:
+    """A column of numbers without nulls as an array."""
     found: Numbers = table.column(column).to_numpy()
     return found
 
 
 def find_leftovers(prepared: Prepared, buckets: Buckets, limit: int) -> Leftovers:
-    """Count what has no partner. At most `limit` hashes a side, or places, come to the driver."""
-    rows = in_buckets(prepared.rows, buckets.differ)
+    """Count what has no partner, where an order matters. At most `limit` places come to the driver."""
     line, at = prepared.sides["left"].line, prepared.sides["left"].at
+    assert line is not None
+    assert at is not None
     sign = F.when(F.col(SIDE) == 0, F.lit(1)).otherwise(F.lit(-1)).cast("long")
-    if line is None or at is None:
-        return _without_order(rows.groupBy(A, B).agg(F.sum(sign).alias("d")).filter("d <> 0"), limit)
     each = (
-        rows.groupBy(A, B)
+        in_buckets(prepared.rows, buckets.differ)
+        .groupBy(A, B)
         .agg(
             F.sum(sign).alias("d"),
             F.any_value(line).alias("line"),
@@ -166,18 +188,6 @@ def find_leftovers(prepared: Prepared, buckets: Buckets, limit: int) -> Leftover
         )
     )
     return first_of_lines(each, limit)
-
-
-def _without_order(left_over: DataFrame, limit: int) -> Leftovers:
-    left_over = left_over.persist()
-    try:
-        sums = left_over.agg(*_surplus()).collect()[0]
-        # of each side some, so that rows that changed can be shown beside what they were
-        some = [left_over.filter(c).limit(limit) for c in ("d > 0", "d < 0")]
-        hashes = {(r[A], r[B]): r["d"] for r in under_each_other(some).collect()}
-    finally:
-        left_over.unpersist()
-    return Leftovers({"left": sums["l"] or 0, "right": sums["r"] or 0}, hashes)
 
 
 def first_of_lines(left_over: DataFrame, limit: int) -> Leftovers:
@@ -203,11 +213,6 @@ def first_of_lines(left_over: DataFrame, limit: int) -> Leftovers:
     return Leftovers({"left": total["l"] or 0, "right": total["r"] or 0}, lines=total["n"], places=places)
 
 
-def _surplus() -> list[Column]:
-    zero = F.lit(0).cast("long")
-    return [F.sum(F.greatest("d", zero)).alias("l"), F.sum(F.greatest(-F.col("d"), zero)).alias("r")]
-
-
 def unstable() -> SideProblem:
     """A second look did not find what the first one had seen."""
     return SideProblem(
@@ -230,76 +235,8 @@ def under_each_other(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionAll, frames)
 
 
-def rows_with_hashes(
-    sides: Mapping[Side, DataFrame], schema: StructType, hashes: Mapping[Side, Sequence[tuple[int, int]]]
-) -> dict[Side, list[tuple[tuple[int, int], dict[str, Any]]]]:
-    """For each of these hashes of a side one row that has it, if there is one. One job."""
-    made: dict[Side, list[tuple[tuple[int, int], dict[str, Any]]]] = {s: [] for s in SIDES}
-    wanted = {s: set(hashes[s]) for s in SIDES}
-    parts = [
-        _hashed(sides[s], i, schema).filter(_among(A, [a for a, _ in hashes[s]]))
-        for i, s in enumerate(SIDES)
-        if hashes[s]
-    ]
-    if parts:
-        found = under_each_other(parts).groupBy(SIDE, A, B).agg(F.any_value("row").alias("row"))
-        for line in rows_of(found.toArrow()):
-            side, hash_ = SIDES[line[SIDE]], (line[A], line[B])
-            if hash_ in wanted[side]:
-                made[side].append((hash_, line["row"]))
-    return made
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows without a partner: how many, and the first of them."""
-
-    counts: dict[Side, int]
-    first: dict[Side, list[dict[str, Any]]]
-
-
-def rows_left_over(sides: Mapping[Side, DataFrame], schema: StructType, buckets: Buckets, limit: int) -> Rows:
-    """The rows without a partner, by one job, where the buckets that differ hold few rows: these come to the driver."""
-    parts = [_hashed(sides[s], i, schema) for i, s in enumerate(SIDES)]
-    lines = under_each_other([in_buckets(part, buckets.differ, A) for part in parts]).toArrow()
-    side, a, b = (_numbers(lines, c) for c in (SIDE, A, B))
-    if len(a) != buckets.held or int((a & _LOW).sum()) != buckets.check:
-        raise unstable()
-    kept = _without_partner(side, a, b)
-    chosen = {s: np.flatnonzero(kept & (side == i)) for i, s in enumerate(SIDES)}
-    rows = lines.select(["row"])
-    return Rows(
-        {s: len(ids) for s, ids in chosen.items()},
-        {s: [line["row"] for line in rows_of(rows.take(ids[:limit]))] for s, ids in chosen.items()},
-    )
-
-
-def _without_partner(side: Numbers, a: Numbers, b: Numbers) -> npt.NDArray[np.bool_]:
-    """Of rows with the same hashes, those by which one side has more than the other: its last ones."""
-    kept = np.zeros(len(a), np.bool_)
-    if not len(a):
-        return kept
-    order = np.lexsort((side, b, a))
-    side, a, b = side[order], a[order], b[order]
-    starts = np.concatenate([[True], (a[1:] != a[:-1]) | (b[1:] != b[:-1])])
-    group = np.cumsum(starts) - 1
-    first = np.flatnonzero(starts)
-    right = np.add.reduceat(side.astype(np.int64), first)
-    left = np.diff(np.append(first, len(a))) - right
-    rank = np.arange(len(a)) - first[group]  # those of the left come first
-    kept[order] = np.where(side == 0, rank >= right[group], rank - left[group] >= left[group])
-    return kept
-
-
-def _hashed(df: DataFrame, number: int, schema: StructType) -> DataFrame:
-    a, b = row_hashes(schema.fields)
-    return df.select(
-        F.lit(number).alias(SIDE), a.alias(A), b.alias(B), row_struct(schema.fields).alias("row")
-    )
-
-
-def _among(column: str, numbers: Sequence[int]) -> str:
-    """A condition as text: a Column costs a trip to the Java process for each number."""
+def among(column: str, numbers: Sequence[int]) -> str:
+    """A condition as SQL text: a Column costs a trip to the Java process for each number."""
     return f"{column} IN ({', '.join(f'{n}L' for n in numbers)})"
 
 
@@ -308,4 +245,4 @@ def rows_at_places(df: DataFrame, schema: StructType, places: Sequence[int]) -> 
     if not places:
         return {}
     placed = df.select(F.monotonically_increasing_id().alias(PLACE), row_struct(schema.fields).alias("row"))
-    return {r[PLACE]: r["row"] for r in rows_of(placed.filter(_among(PLACE, places)).toArrow())}
+    return {r[PLACE]: r["row"] for r in rows_of(placed.filter(among(PLACE, places)).toArrow())}

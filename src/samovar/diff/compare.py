@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _FEW = 200_000
-"""Cells of buckets that differ which are brought to the driver as they are; beyond this Spark counts rows first."""
+"""Cells of rows that are brought to the driver before it is known which of them differ."""
+_HASHES = 1_000_000
+"""Hashes of rows in buckets that differ which are brought to the driver; beyond this Spark counts them first."""
 
 
 def compare(
@@ -99,47 +101,41 @@ def _way(depends: Dependence, equal: Equality) -> Callable[[_Asked], TableVerdic
     if not equal.in_columns or not can_augment(depends):
         return _by_matcher
     if equal.tolerance is None:
-        return _by_hashes
+        return _by_hashes if depends.clauses else _unordered
     if not depends.clauses or any(isinstance(c, Key) for c in depends.clauses):
         return _by_groups
     return _by_matcher
 
 
+def _unordered(asked: _Asked) -> TableVerdict:
+    """No order matters, cells are compared exactly."""
+    from samovar.diff.batch import A, fingerprints
+    from samovar.diff.unordered import count_left_over, hashed, left_over
+
+    rows = hashed(asked.frames, asked.schema)
+    buckets = fingerprints(rows, A)
+    if not buckets.differ:
+        return asked.tables.same(buckets.rows)
+    if buckets.held <= _HASHES:
+        found = left_over(rows, buckets, limit=asked.limit, along=_FEW // max(1, len(asked.schema)))
+    else:
+        found = count_left_over(rows, buckets, limit=asked.limit)
+    rest = {s: Rest([], events) for s, events in found.some.items()}
+    return asked.tables.different(buckets.rows, found.counts, rest)
+
+
 def _by_hashes(asked: _Asked) -> TableVerdict:
     """Structured dependences, cells compared exactly."""
-    from samovar.diff.batch import find_leftovers, fingerprints, prepare, rows_left_over, unstable
+    from samovar.diff.batch import find_leftovers, fingerprints, prepare, unstable
 
     prepared = prepare(asked.frames, asked.depends, asked.schema)
     buckets = fingerprints(prepared.rows)
     if not buckets.differ:
         return asked.tables.same(buckets.rows)
-    if not asked.depends.clauses and buckets.held * len(asked.schema) <= _FEW:
-        left_over = rows_left_over(asked.frames, asked.schema, buckets, asked.limit)
-        rest = {s: Rest([], rows) for s, rows in left_over.first.items()}
-        return asked.tables.different(buckets.rows, left_over.counts, rest)
     found = find_leftovers(prepared, buckets, asked.limit)
     if not any(found.counts.values()):
         raise unstable()
-    if asked.depends.clauses:
-        return _at_places(asked, buckets, found)
-    return _with_hashes(asked, buckets, found)
-
-
-def _with_hashes(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:
-    from samovar.diff.batch import rows_with_hashes, unstable
-
-    wanted: dict[Side, dict[tuple[int, int], int]] = {
-        "left": {h: n for h, n in found.hashes.items() if n > 0},
-        "right": {h: -n for h, n in found.hashes.items() if n < 0},
-    }
-    rows = rows_with_hashes(asked.frames, asked.schema, {s: list(wanted[s]) for s in SIDES})
-    rest: dict[Side, Rest] = {}
-    for side in SIDES:
-        if len(rows[side]) < len(wanted[side]):
-            raise unstable()
-        events = [row for h, row in rows[side] for _ in range(min(wanted[side][h], asked.limit))]
-        rest[side] = Rest([], events[: asked.limit])
-    return asked.tables.different(buckets.rows, found.counts, rest)
+    return _at_places(asked, buckets, found)
 
 
 def _at_places(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from samovar.compile.native import quoted as named
 
-__all__ = ["is_float", "quoted", "row_hashes", "row_struct"]
+__all__ = ["hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
 
 _NULL = f"{0x1E37_79B9_7F4A_7C15}L"
 
@@ -48,18 +48,29 @@ def is_float(kind: DataType) -> bool:
 
 def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[Column, Column]:
     """A 64-bit and a 32-bit hash over columns, cast to their types, and over SQL expressions that are never null."""
+    a, b = hash_texts(fields, more)
+    return F.expr(a), F.expr(b)
+
+
+def hash_texts(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[str, str]:
+    """The same as SQL texts."""
     columns = [_cast(f) for f in fields]
     nulls = _null_words(columns)
     made = []
     for hash_ in ("xxhash64", "hash"):
         parts = [_value(c, f.dataType, hash_) for c, f in zip(columns, fields, strict=True)]
-        made.append(F.expr(_call(hash_, *parts, *nulls, *more, "0")))
+        made.append(_call(hash_, *parts, *nulls, *more, "0"))
     return made[0], made[1]
 
 
 def row_struct(fields: Sequence[StructField]) -> Column:
     """Columns, cast to their types, as one struct."""
-    return F.expr(_call("struct", *[f"{_cast(f)} AS {named(f.name)}" for f in fields]))
+    return F.expr(struct_text(fields))
+
+
+def struct_text(fields: Sequence[StructField]) -> str:
+    """The same as SQL text."""
+    return _call("struct", *[f"{_cast(f)} AS {named(f.name)}" for f in fields])
 
 
 def _call(function: str, *arguments: str) -> str:
