@@ -47,8 +47,8 @@ def _same_key_by_calls(a: Any, b: Any) -> Any:
 
 
 def _same_key_unread(a: Any, b: Any) -> Any:
-    """The same, in a form that nothing can be read off."""
-    return a["key"] in (b["key"],)
+    """The same, in a form that nothing can be read off: a distance, not an equality."""
+    return a["key"] - b["key"] == 0
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,11 @@ READABLE: list[tuple[Callable[[Any, Any], Any], tuple[str, ...]]] = [
     (lambda a, b: bool(_either(a, b)) and by_key(b) == by_key(a), (f"call({by_key}, event)", "key")),
     (_both, (f"call({by_key}, event)", "call(str, call(_kind, event))")),
     (_same("key"), ("key", "n")),
+    (lambda a, b: a["key"] in (1, 1.5, "1") and a["key"] == b["key"], ("key",)),
+    (lambda a, b: a["n"] in {1, 9} and b["n"] not in {4, 9} and a["key"] == b["key"], ("key",)),
+    (lambda a, b: a["key"] in (b["key"],), ("key",)),
+    (lambda a, b: "key" in a and a["n"] in NAMES and a["key"] == b["key"], ("key",)),
+    (lambda a, b: not (a["n"] in (1, 2) or b["n"] in (1, 2)) and b["key"] in (a["key"],), ("key",)),
 ]
 UNREADABLE: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a["key"] == b["key"] or a["mark"],
@@ -73,7 +78,12 @@ UNREADABLE: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a["key"] is b["key"],
     lambda a, b: not (a["key"] == b["key"] and a["n"] == b["n"]),
     lambda a, b: a["key"] is None or a["key"] == b["key"],
-    lambda a, b: a["key"] in (1, 2) and a["key"] == b["key"],
+    lambda a, b: a["key"] in (b["key"], b["n"]),
+    lambda a, b: a["key"] not in (b["key"],),
+    lambda a, b: a["key"] in {b["key"]},
+    lambda a, b: a["n"] in {1, 9} or a["key"] == b["key"],
+    lambda a, b: a["key"] in b["kind"],
+    lambda a, b: a in (b,),
     lambda a, b: a["key"] == a["key"],
     lambda a, b: (a["key"] == b["key"]) == True or a["n"] == b["n"],  # noqa: E712
     lambda a, b: "%s" % a["key"] == "%s" % b["key"],  # noqa: UP031

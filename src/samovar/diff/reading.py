@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 import dis
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from samovar.diff.standins import EVENT, Form, Outer, Value, Way
@@ -31,6 +31,7 @@ _PLAIN = frozenset(
         "CALL",
         "CALL_KW",
         "COMPARE_OP",
+        "CONTAINS_OP",
         "COPY",
         "COPY_FREE_VARS",
         "EXTENDED_ARG",
@@ -70,7 +71,8 @@ _PLAIN = frozenset(
         "UNARY_NOT",
     ]
 )
-"""What a function may consist of. No loops, no `is` and no `in`: stand-ins would mislead these."""
+"""What a function may consist of. No loops and no `is`: stand-ins would mislead these. Of what `in` looks into, tuples
+ask their members one by one, as they do with real values; all else is a stand-in itself (see `_code`)."""
 _OTHER_KINDS = 0x20 | 0x80 | 0x100 | 0x200  # generators and coroutines
 _WAYS = 64
 
@@ -122,6 +124,15 @@ def _called(way: Way, function: Any, arguments: tuple[Any, ...], named: dict[str
     closure = tuple(CellType(Outer(way, cell.cell_contents)) for cell in function.__closure__ or ())
     defaults = tuple(Outer(way, value) for value in function.__defaults__ or ())
     copy = FunctionType(
-        function.__code__, {**outside, "__builtins__": {}}, function.__name__, defaults, closure
+        _code(way, function), {**outside, "__builtins__": {}}, function.__name__, defaults, closure
     )
     return copy(*arguments, **named)
+
+
+def _code(way: Way, function: FunctionType) -> CodeType:
+    """The function's code, constant sets (`in {"a", "b"}`) being stand-ins: a set asks for a hash, and none has one."""
+    code = function.__code__
+    if not any(isinstance(constant, frozenset) for constant in code.co_consts):
+        return code
+    constants = [Outer(way, c) if isinstance(c, frozenset) else c for c in code.co_consts]
+    return code.replace(co_consts=tuple(constants))

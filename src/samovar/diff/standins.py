@@ -137,7 +137,7 @@ class _Open:
 
     __hash__ = None  # type: ignore[assignment]
     __str__ = __repr__ = __format__ = __index__ = __int__ = __float__ = _refuse
-    __iter__ = __contains__ = None
+    __iter__ = None
 
     def __init__(self, way: Way) -> None:
         self._sv_way = way
@@ -147,6 +147,9 @@ class _Open:
         if self._sv_held is None:  # `x and y` asks x, and may give it as the result, which is asked again
             self._sv_held = self._sv_way.answer()
         return self._sv_held
+
+    def __contains__(self, item: object) -> bool:
+        return self._sv_way.answer()
 
     def _sv_test(self, other: object) -> Any:
         return Outcome(self._sv_way)
