@@ -109,8 +109,48 @@ def test_many_unmatched_rows_are_merged_and_packed(name: str) -> None:
             matcher.push_batch("right", tables["right"].slice(start - ahead, step))
         assert matcher.verdict is None
         assert matcher._columnar is not None
-        assert matcher._columnar.pending["left"].length <= 2 * matcher.waiting("left") + 4096 + step
+        pending = matcher._columnar.pending["left"]
+        assert pending.length <= 4 * matcher.waiting("left") + 4096 + step
+        assert not pending.alive_count or pending._chunks[0].end > (pending.first_alive() or 0)
     assert matcher.close().equivalent
+
+
+def test_small_batches_of_a_table_are_taken_in_together() -> None:
+    rows = [
+        {"key": i % 7, "city": 0, "mark": False, "time": i, "amount": 0.0, "note": "x"} for i in range(999)
+    ]
+    pieces = pa.Table.from_batches(table(rows).to_batches(max_chunksize=10))
+    other = table([*rows[:990], {**rows[990], "amount": 1.0}, *rows[991:]])
+    assert len(pieces.to_batches()) == 100
+    for second, equal in ((pieces, True), (other, False)):
+        matcher = Matcher(depends=keyed("key"))
+        matcher.push_batch("left", pieces)
+        assert matcher._columnar is not None
+        assert len(matcher._columnar.pending["left"]._chunks) == 1
+        matcher.push_batch("right", second)
+        verdict = matcher.close()
+        assert verdict.equivalent == equal
+        assert (verdict.position, verdict.against_position) == ((None, None) if equal else (990, 990))
+
+
+@pytest.mark.parametrize("wrong", [0, 1_023, 1_024, 40_000, 69_999])
+def test_of_a_large_batch_that_differs_few_rows_are_looked_at_one_by_one(
+    wrong: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from samovar.diff.stepwise import Stepwise
+
+    at = list(range(70_000))
+    left = pa.table({"key": [i % 50 for i in at], "at": at})
+    right = pa.table({"key": [i % 50 for i in at], "at": [-1 if i == wrong else i for i in at]})
+    pushed: list[int] = []
+    push = Stepwise.push
+    monkeypatch.setattr(Stepwise, "push", lambda self, *a: (pushed.append(1), push(self, *a))[1])
+    matcher = Matcher(depends=keyed("key"))
+    matcher.push_batch("left", left)
+    verdict = matcher.push_batch("right", right)
+    assert verdict is not None
+    assert (verdict.position, verdict.against_position) == (wrong, wrong)
+    assert len(pushed) <= 70_000 - wrong + 2 * 1_100  # those that wait, and a piece
 
 
 def test_a_different_row_late_in_a_large_batch_has_its_exact_place() -> None:

@@ -28,9 +28,12 @@ from samovar.diff.pending import Array, Pending, Spill
 from samovar.diff.queues import Grouped, Ids, Queues, SingleQueue, Taken, grouped
 from samovar.diff.slots import Batch, Plan, Slots, slots_of
 
-__all__ = ["Columnar", "can_compare_columns"]
+__all__ = ["LARGEST", "Columnar", "can_compare_columns"]
 
-_LARGEST = 1 << 17  # rows taken in at once: beyond this, arrays leave the processor's cache
+LARGEST = 1 << 17
+"""Rows taken in at once: beyond this, arrays leave the processor's cache."""
+_SMALLEST = 1 << 10
+"""A piece of so many rows is not cut further: what is wrong with it is found event by event."""
 
 
 def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
@@ -60,14 +63,22 @@ class Columnar:
         ]
 
     def push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> int:
-        """Take rows in, piece by piece: how many were. Fewer than all means that the next piece needs a closer look."""
+        """Take rows in, piece by piece: how many were. Fewer than all means that the next piece needs a closer look.
+
+        A piece that cannot be taken in is tried in ever smaller ones, so that few rows have to be looked at closely.
+        """
         self.layout.fit(rows.schema)
         rows = _decoded(rows)
-        for start in range(0, rows.num_rows, _LARGEST):
-            piece = rows.slice(start, _LARGEST)
-            if not self._push(side, piece, positions[start : start + _LARGEST]):
-                return start
-        return int(rows.num_rows)
+        start, size = 0, LARGEST
+        while start < rows.num_rows:
+            piece = rows.slice(start, size)
+            if self._push(side, piece, positions[start : start + size]):
+                start += piece.num_rows
+            elif piece.num_rows <= _SMALLEST:
+                break
+            else:
+                size = max(_SMALLEST, piece.num_rows // 2)
+        return start
 
     def _push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> bool:
         other = self.pending[OTHER[side]]

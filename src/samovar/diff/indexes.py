@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from itertools import compress, repeat
 from typing import Any, Protocol
 
 from samovar.diff.dependence import Clause, Function, Key, Punctuating, Synchronising, before
@@ -19,7 +18,7 @@ from samovar.diff.problems import DependenceProblem
 from samovar.diff.reading import agreeing, key_of
 from samovar.diff.standins import Form
 
-__all__ = ["Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
+__all__ = ["FunctionIndex", "Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
 
 Waiting = Mapping[Side, dict[int, Any]]
 """The unmatched events of each side by position, in order."""
@@ -160,8 +159,11 @@ class _PunctuatingIndex:
             del self._punctuations[side][position]
 
 
-class _FunctionIndex:
-    """No index: the function is asked about each waiting event in turn."""
+class FunctionIndex:
+    """No index: the function is asked about each waiting event in turn. It needs no mark of an event."""
+
+    notes = False
+    """Whether `add` and `remove` have something to note."""
 
     def __init__(self, clause: Function, waiting: Waiting) -> None:
         self._function = clause.function
@@ -176,11 +178,13 @@ class _FunctionIndex:
             return None
         try:
             if limit is None or function(event, waiting[limit]):
-                # the loop runs in C; it ends at `limit` at the latest, whose event depends on this one
-                found = next(compress(waiting, map(function, repeat(event), waiting.values())), None)
-                return found if limit is None or (found is not None and found < limit) else None
+                # it ends at `limit` at the latest, whose event depends on this one
+                for position, other in waiting.items():
+                    if function(event, other):
+                        return None if position == limit else position
+                return None
             for position, other in waiting.items():
-                if position >= limit:
+                if position == limit:
                     break
                 if function(event, other):
                     return position
@@ -206,12 +210,14 @@ class _FunctionIndex:
         """Nothing to note."""
 
 
-class _AgreeingIndex(_FunctionIndex):
+class _AgreeingIndex(FunctionIndex):
     """The function is asked about waiting events that agree in values without which it is never true.
 
     An event whose values cannot be told apart with certainty is asked about all, and all others about it: so what
     the function raises on a missing column is told as ever.
     """
+
+    notes = True
 
     def __init__(self, clause: Function, waiting: Waiting, forms: tuple[Form, ...]) -> None:
         super().__init__(clause, waiting)
@@ -271,4 +277,4 @@ def index_of(clause: Clause, waiting: Waiting) -> Index:
         return _PunctuatingIndex(clause)
     if forms := agreeing(clause.function):
         return _AgreeingIndex(clause, waiting, forms)
-    return _FunctionIndex(clause, waiting)
+    return FunctionIndex(clause, waiting)

@@ -10,7 +10,7 @@ Not promised: safety with several threads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from samovar.diff import checkpoint
 from samovar.diff.checks import Samples, check_columns
-from samovar.diff.columnar import Columnar, can_compare_columns
+from samovar.diff.columnar import LARGEST, Columnar, can_compare_columns
 from samovar.diff.dependence import Dependence, as_dependence
 from samovar.diff.equality import Equality, as_equality
 from samovar.diff.events import SIDES, Side, as_event, check_side, rows_of
@@ -110,7 +110,7 @@ class Matcher:
                 f"Expected a pyarrow RecordBatch or Table, got {type(batch).__name__}.",
                 hint="Use push(side, event) for a single event.",
             )
-        pieces = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+        pieces = _pieces(batch) if isinstance(batch, pa.Table) else [batch]
         start = 0
         for piece in pieces:
             if self._done():
@@ -358,6 +358,21 @@ class Matcher:
             positions, table = self._columnar.pending[side].table()
             return Rest(positions.tolist(), [] if table is None else table)
         return Rest([], [])
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The batches of a table, small ones joined: each has a cost of its own, and is looked for in all before it."""
+    group: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in [*table.to_batches(), None]:
+        if group and (batch is None or rows + batch.num_rows > LARGEST):
+            yield from (
+                group if len(group) == 1 else pa.Table.from_batches(group).combine_chunks().to_batches()
+            )
+            group, rows = [], 0
+        if batch is not None:
+            group.append(batch)
+            rows += batch.num_rows
 
 
 def _as_events(rows: Mapping[Side, tuple[Ids, pa.Table | None]]) -> dict[Side, list[tuple[int, Any]]]:

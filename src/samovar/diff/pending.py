@@ -1,7 +1,8 @@
 """The unmatched rows of one side: their words in memory, the rows themselves as Arrow batches, past a bound on disk.
 
 A row has an id, its place in the arrays. Rows that were matched stay as dead places until there are more of them than
-live ones; then the arrays are packed and ids change. So memory and time stay in proportion to what is unmatched.
+live ones (three times as many, while these are few); then the arrays are packed and ids change. So memory and time stay
+in proportion to what is unmatched.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from samovar.diff.queues import Flags, Ids
 __all__ = ["Pending", "Spill"]
 
 _PACK_AT = 4096
+_LAZY = 3  # dead places for each live one, as long as there are at most
+_LAZY_MOST = 1 << 20  # so many: packing moves every live row
 _ROOM = 8  # times as much as is needed may be kept
 _CHUNKS = 128  # batches kept as they came; joining them copies their rows
 Array = npt.NDArray[Any]
@@ -73,8 +76,13 @@ class _Chunk:
     def __init__(self, first: int, batch: pa.RecordBatch) -> None:
         self.first = first
         self.batch = batch
+        self.rows: int = batch.num_rows
         self.bytes = batch.nbytes
         self.file: SpillFile | None = None
+
+    @property
+    def end(self) -> int:
+        return self.first + self.rows
 
     def moved(self, first: int) -> _Chunk:
         """The same rows under other ids."""
@@ -169,9 +177,10 @@ class Pending:
 
     def pack(self) -> Ids | None:
         """Drop dead places if there are many: the new id of each old one. None if nothing changed."""
-        if self.length - self.alive_count <= max(_PACK_AT, self.alive_count):
-            return None
         count, oldest = self.alive_count, self.first_alive() or 0
+        self._forget(oldest)
+        if self.length - count <= max(_PACK_AT, count, min(_LAZY * count, _LAZY_MOST)):
+            return None
         together = (
             self.length - oldest == count
         )  # as a stream leaves them that lags behind and keeps the order
@@ -196,6 +205,13 @@ class Pending:
         self.length = count
         self._first = 0
         return new_ids
+
+    def _forget(self, oldest: int) -> None:
+        """Let go of batches without a live row."""
+        while self._chunks and self._chunks[0].end <= oldest:
+            chunk = self._chunks.pop(0)
+            if not chunk.spilled:
+                self.memory -= chunk.bytes
 
     def reset(self) -> None:
         """Start again with id 0; only when no row lives."""

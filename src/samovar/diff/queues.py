@@ -126,7 +126,8 @@ class Queues:
         for run, groups, counts in taken.parts:
             run.begins[groups] += counts
             run.left -= int(counts.sum())
-        self._runs = [run for run in self._runs if run.left]
+        if not all(run.left for run, _, _ in taken.parts):
+            self._runs = [run for run in self._runs if run.left]
 
     def add(self, keys: Words, ids: Ids, alive: Flags) -> None:
         """Queue entries: keys in sorted order, their ids ascending within a key, all newer than what is there."""

@@ -273,7 +273,10 @@ class _Punctuations:
                 closed |= (waiting < 0) & (when < their_latest)
             fits = not closed.any()
         if fits and len(places):
-            fits = all(self._open(block, other, at, latest, total) for block in self._blocks[there])
+            fits = all(
+                (block.time >= latest and block.slot >= total) or self._open(block, other, at, latest, total)
+                for block in self._blocks[there]
+            )
         return _PunctuationsPlan(fits, arrays, total, latest)
 
     def commit(self, batch: Batch, plan: _PunctuationsPlan, first: int) -> None:
@@ -303,8 +306,6 @@ class _Punctuations:
 
     def _open(self, block: _Block, other: Pending, at: int, latest: Any, total: int) -> bool:
         """Whether no waiting row of a block is closed by these punctuations; bounds are raised on the way."""
-        if block.time >= latest and block.slot >= total:
-            return True
         alive = other.alive[block.first : block.end]
         slots, times = (a[block.first : block.end][alive] for a in other.arrays[at : at + 2])
         now = _block(block.first, slots, times)

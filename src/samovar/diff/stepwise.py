@@ -22,7 +22,7 @@ from samovar.diff.checks import Samples
 from samovar.diff.dependence import Dependence
 from samovar.diff.equality import Equality
 from samovar.diff.events import OTHER, SIDES, Side, canonical
-from samovar.diff.indexes import Index, KeyIndex, SynchronisingIndex, index_of
+from samovar.diff.indexes import FunctionIndex, Index, KeyIndex, SynchronisingIndex, index_of
 from samovar.diff.problems import DependenceProblem
 
 __all__ = ["Difference", "Stepwise", "make_stepwise"]
@@ -50,6 +50,9 @@ class Stepwise:
         self._key_of = canonical if equal == Equality() else equal.key_of
         self._samples = samples if samples.active else None
         self._indexes: tuple[Index, ...] = tuple(index_of(c, self.waiting) for c in depends.clauses)
+        self._noting = [(i, x) for i, x in enumerate(self._indexes) if _notes(x)]
+        self._marking = any(not isinstance(x, FunctionIndex) for x in self._indexes)
+        self._unmarked = (None,) * len(self._indexes)
         self._marks: Mapping[Side, dict[int, tuple[Any, ...]]] = {side: {} for side in SIDES}
         self._keys: Mapping[Side, dict[Any, deque[int]]] = {side: {} for side in SIDES}
         self._removed = dict.fromkeys(SIDES, 0)
@@ -66,11 +69,11 @@ class Stepwise:
             partner = queue[0] if queue else None
         elif self.waiting[other]:
             partner = self._partner(side, event)
-        marks = tuple([index.mark(event) for index in self._indexes])
+        marks = tuple([index.mark(event) for index in self._indexes]) if self._marking else self._unmarked
         if self.waiting[other]:
             blocker = None
-            for index, mark in zip(self._indexes, marks, strict=True):
-                found = index.first(other, mark, event, partner if blocker is None else blocker)
+            for number, index in enumerate(self._indexes):
+                found = index.first(other, marks[number], event, partner if blocker is None else blocker)
                 blocker = found if found is not None else blocker
             if blocker is not None:
                 self._add(side, position, event, key, marks)
@@ -100,8 +103,8 @@ class Stepwise:
                 keys[key].append(position)
             else:
                 keys[key] = deque((position,))
-        for index, mark in zip(self._indexes, marks, strict=True):
-            index.add(side, position, mark)
+        for number, index in self._noting:
+            index.add(side, position, marks[number])
 
     def _remove(self, side: Side, position: int, key: Any, event: Any, marks: tuple[Any, ...]) -> None:
         partner = self.waiting[side].pop(position)
@@ -120,8 +123,12 @@ class Stepwise:
             queue.popleft()
             if not queue:
                 del keys[key]
-        for index, mark in zip(self._indexes, known, strict=True):
-            index.remove(side, position, mark)
+        for number, index in self._noting:
+            index.remove(side, position, known[number])
+
+
+def _notes(index: Index) -> bool:
+    return not isinstance(index, FunctionIndex) or index.notes
 
 
 @dataclass(frozen=True)
