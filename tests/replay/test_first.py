@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
-from samovar.replay import tracing
+from samovar.replay import queries, tracing
 from samovar.runtime import marks
 
 ROWS = 400
@@ -149,6 +150,14 @@ def test_pieces_between_marks_are_searched_in_order(
             assert moment.last.row["x"] == taken[n - 1]
         asked = past.first("K", lambda state: 307 in state["history"])
         assert asked.last.row["x"] == 307
+
+
+def test_nothing_is_searched_behind_a_piece_that_has_the_answer() -> None:
+    under_way, nothing, answer, error = (Future[Any]() for _ in range(4))
+    nothing.set_result(None)
+    answer.set_result((0, 7))
+    error.set_exception(ValueError("the question"))
+    assert [queries._settled(f) for f in (under_way, nothing, answer, error)] == [False, False, True, True]
 
 
 class Big(sv.Operator):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -113,12 +113,17 @@ def _in_order(
             while running:
                 place, future = running.pop(0)
                 found = future.result()
-                if rest and found is None:
+                if rest and found is None and not any(_settled(ahead) for _, ahead in running):
                     following = rest.pop(0)
                     running.append((following, pool.submit(search, following)))
                 yield place, found
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _settled(search: Future[Position | None]) -> bool:
+    """Whether a search under way has ended with an answer or an error: nothing behind it needs to be looked at."""
+    return search.done() and (search.exception() is not None or search.result() is not None)
 
 
 def _earliest(records: list[Record]) -> Position | None:
