@@ -13,6 +13,7 @@ import pytest
 import samovar as sv
 from samovar.record.log import Interaction
 from samovar.replay import leaves
+from samovar.replay.replayed import Windowed
 from samovar.replay.trace import Window
 from samovar.runtime import marks
 
@@ -134,3 +135,22 @@ def test_a_damaged_mark_is_named_and_other_moments_stay_usable(past: sv.Past) ->
     with pytest.raises(sv.SamovarError, match="mark0004"):
         past.jump("R", tuples=560).state("R")
     assert past.jump("R", tuples=120).state("R") == expected(120)
+
+
+def test_the_mark_before_a_tuple_is_found_by_halving(past: sv.Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracer, segment = past._travel.tracer, past._travel.segments[0]
+    fact = past.history.epochs[0]
+    taken = [tracer.windowed(segment, Window(at)).taken_before("K") for at in fact.marks]
+    assert taken == sorted(taken)
+    assert taken[0] > 0
+    asked: list[Any] = []
+    before = Windowed.taken_before
+    monkeypatch.setattr(
+        Windowed, "taken_before", lambda self, name: asked.append(self.mark) or before(self, name)
+    )
+    for tuples in (0, taken[0] - 1, taken[0], taken[2] + 1, taken[-1] - 1, taken[-1], ROWS):
+        asked.clear()
+        passed = sum(n <= tuples for n in taken)
+        expected = (fact.marks[passed - 1], taken[passed - 1]) if passed else (None, 0)
+        assert tracer.marked(segment, "K", tuples) == expected
+        assert len(asked) <= 4

@@ -25,16 +25,22 @@ def test_what_files_tell_is_what_a_job_counts(
     flow = sv.Workflow("chunks")
     a, b = (flow.read.parquet(str(tmp_path / name), name=name) for name in "ab")
     doubled = a.withColumn("n", "n * 2", name="doubled")
-    doubled.union(b, name="both").filter("n % 3 = 0", name="thirds").sink("S")
+    doubled.union(b, name="both").union(a, name="again").filter("n % 3 = 0", name="thirds").sink("S")
     run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
     with sv.open(run.recording, spark=spark) as past:
         tally, segment = past._travel.tracer.tally, past._travel.segments[0]
-        told = {n: tally._told(segment, n) for n in ("a", "b", "doubled", "both", "thirds")}
-        assert {n for n, known in told.items() if known} == {"a", "b", "doubled"}
+        told = {n: tally._told(segment, n) for n in ("a", "b", "doubled", "both", "again", "thirds")}
+        assert {n for n, known in told.items() if known} == {"a", "b", "doubled", "both", "again"}
         for name, known in told.items():
             tally._count(segment, [name])
             counted = tally._known[segment, name]
             if known is not None:
                 assert (known.chunks, known.sums) == (counted.chunks, counted.sums)
-        assert told["a"].sums[-1] == 30
+        assert {n: known.sums[-1] for n, known in told.items() if known} == {
+            "a": 30,
+            "b": 13,
+            "doubled": 30,
+            "both": 43,
+            "again": 73,
+        }
         assert len(told["a"].chunks) == 5

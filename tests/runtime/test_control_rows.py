@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests.runtime.stamping import replayed_rows
 from tests.runtime.steered import WAIT
 
 import samovar as sv
+from samovar.replay import leaves, travel
 
 
 def texts(tmp_path: Path, *values: str) -> sv.Workflow:
@@ -61,6 +63,22 @@ def test_all_rows_like_it_are_skipped(spark: Any, tmp_path: Path) -> None:
     run.skip(all_like_it=True)
     assert numbers(run) == [(0, 5), (2, 7), (4, 9)]
     assert [r["row"]["t"] for r in run.rejected("P").to_pylist()] == ["six", "eight", "ten"]
+
+
+def test_a_jump_behind_a_skipped_row_does_not_count_it(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaves, "SMALLEST", 0)
+    monkeypatch.setattr(travel, "WINDOW", 1)
+    monkeypatch.setattr(travel, "MARGIN", 1)
+    flow = texts(tmp_path, "5", "six", "7", "8", "9", "10", "11", "12")
+    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    held(run)
+    run.skip()
+    assert len(numbers(run)) == 7
+    with sv.open(str(run.recording), spark=spark) as past:
+        for tuples, n in ((1, 5), (2, 7), (6, 11), (7, 12)):
+            assert past.jump("F", tuples=tuples).last.row["n"] == n
 
 
 def test_an_expression_is_mended_and_the_row_tried_again(spark: Any, tmp_path: Path) -> None:

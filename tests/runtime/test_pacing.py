@@ -75,3 +75,10 @@ def test_an_epoch_without_bytes_teaches_nothing() -> None:
     pacer = Pacer()
     pacer.observe(0, 5.0)
     assert pacer.seen == []
+
+
+def test_a_guess_may_be_half_of_what_an_epoch_takes() -> None:
+    pacer = Pacer(guess=MB)
+    assert pacer.longest_seconds(10 * MB) == 2 * pacer.seconds(10 * MB) == 20
+    pacer.observe(10 * MB, 30.0)
+    assert pacer.longest_seconds(10 * MB) == pacer.seconds(10 * MB) == pytest.approx(30)

@@ -118,7 +118,7 @@ class Frames:
             else:
                 build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
                 build = self._named(op.inputs[b], build)
-            return self._join(op, probe, self._matching(op, probe, build))
+            return self._join_stream(op, probe, build)
         if isinstance(op, ops.Python):
             return self._python(plan.chains[name], level)
         ins = self.taken(name, level)
@@ -226,9 +226,12 @@ class Frames:
         return made.toDF(*names, *hidden(made))
 
     def _empty(self, name: str) -> DataFrame:
-        df = self.inputs.spark.createDataFrame([], self.plan.schemas[name])
+        df = self._nothing(self.plan.schemas[name])
         names = position_columns(self.plan.width[name])
-        return positioned(df, names, [F.lit(0)] * len(names)) if names else df
+        return positioned(df, names, ["0"] * len(names)) if names else df
+
+    def _nothing(self, schema: StructType) -> DataFrame:
+        return self.inputs.spark.createDataFrame([], schema)
 
     def partial(self, name: str) -> DataFrame:
         """What an epoch adds to an accumulating operator: keys, accumulators."""
@@ -276,9 +279,9 @@ class Frames:
 
     # --- joins, limits ----------------------------------------------------------------------------------------------
 
-    def _matching(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
-        """The rows of a build side to join with; a replay of a few rows needs but those that match them."""
-        return build
+    def _join_stream(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+        """What a join gives for the rows that flow; a replay has few of them, and joins otherwise."""
+        return self._join(op, probe, build)
 
     def _join(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
         side = self.plan.placement.build[op.name]
@@ -296,11 +299,9 @@ class Frames:
             behind = []
         if not wanted:
             return made.drop(*ahead, *behind)
-        # the build side's parts under position names of their own, so that `positioned` drops them as well
-        late = position_columns(len(ahead) + len(behind))[len(ahead) :]
-        made = made.withColumnsRenamed(dict(zip(behind, late, strict=True)))
-        parts = [F.col(c) for c in ahead] + [F.coalesce(F.col(c), F.lit(-1)) for c in late]
-        return positioned(made, position_columns(wanted), [*parts, *([F.lit(-1)] * (wanted - len(parts)))])
+        parts = [*ahead, *(f"coalesce({c}, -1)" for c in behind)]
+        fill = ["-1"] * (wanted - len(parts))
+        return positioned(made, position_columns(wanted), [*parts, *fill], instead=behind)
 
     def _limit(self, op: ops.Limit, df: DataFrame) -> DataFrame:
         taken, given = self.inputs.passed(op.name)
@@ -320,7 +321,7 @@ class Frames:
         call = plain.mapInArrow if op.form == "arrow" else plain.mapInPandas
         made = call(function, self.plan.schemas[op.name])
         if self.plan.width[op.name]:
-            made = positioned(made, position_columns(2), [F.lit(0), F.monotonically_increasing_id()])
+            made = positioned(made, position_columns(2), ["0", "monotonically_increasing_id()"])
         return made
 
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, cast
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructType
 
 from samovar.compile.columns import sort_column as sort_order
 from samovar.compile.sqltext import Star, stars, tokenise
@@ -24,6 +24,7 @@ from samovar.ids import HIDDEN, position_columns
 __all__ = [
     "apply_native",
     "as_column",
+    "empty",
     "hidden",
     "join",
     "key_types",
@@ -97,20 +98,35 @@ def _hidden_below(star: Star, df: DataFrame) -> list[str]:
     return [c for c in df.select(F.expr(f"{star.prefix}.*")).columns if c.startswith(HIDDEN)]
 
 
-def positioned(df: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
-    """The frame with these position columns instead of the ones it has, which `columns` may refer to."""
-    own = hidden(df)
-    if not own:
-        return df.select("*", *(c.cast("bigint").alias(n) for n, c in zip(names, columns, strict=True)))
+def positioned(
+    df: DataFrame, names: Sequence[str], columns: Sequence[Column | str], *, instead: Sequence[str] = ()
+) -> DataFrame:
+    """The frame with these position columns instead of the ones it has, and of `instead`; `columns` may refer to them.
+
+    A column as SQL text costs one trip to Java, a Column a handful.
+    """
+    made = [_as_place(c, n) for n, c in zip(names, columns, strict=True)]
+    gone = {*hidden(df), *instead}
+    if not gone:
+        return df.select("*", *made)
+    left = [c for c in df.columns if c not in gone]
+    if len({c.lower() for c in left}) == len(left):
+        return df.select(*map(quoted, left), *made)
     waiting = [f"{n}_" for n in names]
-    made = df.select("*", *(c.cast("bigint").alias(n) for n, c in zip(waiting, columns, strict=True)))
-    return made.drop(*own).withColumnsRenamed(dict(zip(waiting, names, strict=True)))
+    both = df.select("*", *(_as_place(c, n) for n, c in zip(waiting, columns, strict=True)))
+    return both.drop(*gone).withColumnsRenamed(dict(zip(waiting, names, strict=True)))
+
+
+def _as_place(column: Column | str, name: str) -> Column:
+    if isinstance(column, str):
+        return F.expr(f"CAST({column} AS BIGINT) AS {name}")
+    return column.cast("bigint").alias(name)
 
 
 def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
     """The frame with positions by the order of the keys; a negative `group` puts them before rows of sources."""
     number = F.row_number().over(Window.orderBy(*keys)) if keys else F.monotonically_increasing_id()
-    return positioned(df, position_columns(2), [F.lit(group), number])
+    return positioned(df, position_columns(2), [str(group), number])
 
 
 def positions_last(df: DataFrame) -> DataFrame:
@@ -119,7 +135,16 @@ def positions_last(df: DataFrame) -> DataFrame:
     if df.columns[len(df.columns) - len(own) :] == sorted(own, key=lambda c: int(c[len(HIDDEN) + 1 :])):
         return df
     names = position_columns(len(own))
-    return positioned(df, names, [F.col(c) for c in names])
+    return positioned(df, names, names)
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A frame without rows that Spark knows to be empty: what is made from it is left out of plans, and runs no task.
+
+    For looking only: counters (`observe`) on it are left out as well.
+    """
+    row = F.lit(None).cast(schema).alias("row")
+    return spark.range(1).limit(0).select(row).select("row.*")
 
 
 def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
@@ -241,9 +266,9 @@ def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:
         names = position_columns(width + 1)
         padded = []
         for branch, df in enumerate(inputs):
-            own = [F.col(c) for c in hidden(df)]
-            fill = [F.lit(-1)] * (width - len(own))
-            padded.append(positioned(df, names, [*own, *fill, F.lit(branch)]))
+            own = hidden(df)
+            fill = ["-1"] * (width - len(own))
+            padded.append(positioned(df, names, [*own, *fill, str(branch)]))
         inputs = padded
     if op.by_name:
         made = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)

@@ -6,7 +6,7 @@ is a sum over chunks (see tally.py), whatever window somebody looks at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from samovar.compile.plan import Plan
 from samovar.replay.segments import Segment, edges_of, leaves_of
@@ -19,6 +19,8 @@ Run = tuple[int, int, int]
 """Source, first place, rows: tuples that lie one after another."""
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 """Finds leaf positions from one on, some of them."""
+Mended = Callable[[Segment], Collection[str]]
+"""Operators from whose input rows were left out in a segment."""
 
 SMALLEST = 7
 """The least bits of a position inside a chunk."""
@@ -29,10 +31,11 @@ MOST_CHUNKS = 15
 class Leaves:
     """The places of leaf tuples of a recording."""
 
-    def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked) -> None:
+    def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked, mended: Mended) -> None:
         self.plan = plan
         self.sources = sources
         self._look = look
+        self._mended = mended
         self._runs: dict[Segment, list[Run] | None] = {}
 
     def runs(self, segment: Segment) -> list[Run] | None:
@@ -59,22 +62,29 @@ class Leaves:
         """How many parts of a position name the leaf tuple it comes from."""
         return min(widths[n] for n in leaves_of(self.plan, segment.level))
 
-    def leaf_of(self, segment: Segment, operator: str) -> str | None:
-        """The leaf for each of whose tuples an operator gives one; None for any other operator."""
-        edges = edges_of(self.plan, segment.level)
-        while ups := edges.inputs[operator]:
-            if len(ups) > 1 or edges.shapes[operator] != "one":
+    def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
+        """The leaves for each of whose tuples an operator gives one (a union may name one twice); else None."""
+        edges, mended = edges_of(self.plan, segment.level), self._mended(segment)
+        found: list[str] = []
+        todo = [operator]
+        while todo:
+            name = todo.pop()
+            ups = edges.inputs.get(name)
+            if ups is None or (ups and (edges.shapes[name] not in ("one", "union") or name in mended)):
                 return None
-            operator = ups[0]
-        return operator
+            todo += ups
+            if not ups:
+                found.append(name)
+        return found
 
     def straight(self, segment: Segment, operator: str) -> bool:
         """Whether every leaf tuple reaches an operator as it is."""
         ups = edges_of(self.plan, segment.level).inputs[operator]
-        if len(ups) > 1 or (leaf := self.leaf_of(segment, ups[0] if ups else operator)) is None:
+        behind = self.leaves_behind(segment, ups[0] if ups else operator) if len(ups) < 2 else None
+        if behind is None or len(behind) > 1:
             return False
         alone = len(leaves_of(self.plan, segment.level)) == 1
-        return alone or not any(name != leaf for name in segment.units)
+        return alone or not any(name != behind[0] for name in segment.units)
 
     # --- positions --------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from samovar.compile.frames import Frames
-from samovar.compile.native import hidden, positioned, quoted
+from samovar.compile.native import empty, hidden, positioned, quoted
 from samovar.graph import operators as ops
 from samovar.ids import position_columns
 from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.state_files import Header, mark_name, mark_of, read_header
 from samovar.record.store import slug_unique
+from samovar.replay.excerpts import excerpt
 from samovar.replay.segments import Segment, edges_of
 from samovar.replay.trace import Position, Window
 from samovar.replay.worker import (
@@ -103,6 +104,9 @@ class _ReplayFrames(Frames):
     """Frames of a past epoch: operators that would give something else now give what they gave then."""
 
     inputs: Replayed
+
+    def _nothing(self, schema: StructType) -> DataFrame:
+        return empty(self.inputs.spark, schema)
 
     def _stream(self, name: str, level: int) -> DataFrame:
         placement = self.plan.placement
@@ -280,6 +284,10 @@ class Windowed(Replayed):
             units, start = units[skip:end], start + skip
         if not units:
             return self.frames._empty(name)
+        if self.near:
+            few = excerpt(self.spark, source, self.window, start, start + len(units))
+            if few is not None:
+                return few
         df = self._cut(self.read(source, units, start))
         return self.reused(df) if self.near else df  # every operator's rows are made from these
 
@@ -313,11 +321,11 @@ class Windowed(Replayed):
         folders = self.context.recording.parts("stash", name, epochs)
         files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
         group = list(plan.graph.ops).index(name) - 2_000_000
-        place = file_ordinal({f: i for i, f in enumerate(files)}) * F.lit(1 << ROW_BITS)
+        file = file_ordinal({f: i for i, f in enumerate(files)})
         raw = self.spark.read.schema(_plain(schema)).parquet(*files)
-        parts = [F.lit(group), place + F.col("_metadata.row_index")]
+        parts = [str(group), f"{file} * {1 << ROW_BITS} + _metadata.row_index"]
         names = position_columns(self.plan.width[name])
-        fill = [F.lit(-1)] * (len(names) - 2)
+        fill = ["-1"] * (len(names) - 2)
         made = positioned(raw, names, [*parts, *fill])
         return made.toDF(*schema.names, *hidden(made))
 
@@ -381,11 +389,15 @@ class _TraceFrames(_ReplayFrames):
             df = self._number(name, df)
         return self.inputs._cut(df) if not whole else df
 
-    def _matching(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+    def _join_stream(self, op: ops.Join, probe: DataFrame, build: DataFrame) -> DataFrame:
+        """The few rows of a window go to where the build side is, not the other way round."""
         if not self.inputs.near or op.on is None:
-            return build
+            return self._join(op, probe, build)
+        if op.how == "inner":
+            return self.inputs.reused(self._join(op, F.broadcast(probe), build))
         keys = F.broadcast(probe.select(*map(quoted, op.on)))
-        return self.inputs.reused(build.join(keys, on=list(op.on), how="left_semi"))
+        matching = self.inputs.reused(build.join(keys, on=list(op.on), how="left_semi"))
+        return self._join(op, probe, matching)
 
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
         head = self.plan.graph.ops[chain[0]]
@@ -407,11 +419,14 @@ class _TraceFrames(_ReplayFrames):
 
 
 def at_or_behind(df: DataFrame, at: Position) -> Column:
-    """Whether a row's position is not before another, compared part by part."""
-    own = hidden(df)[: len(at)]
-    return F.struct(*own) >= F.struct(
-        *(F.lit(v).cast("bigint").alias(c) for c, v in zip(own, at, strict=False))
-    )
+    """Whether a row's position is not before another, compared part by part.
+
+    Written out, so that Spark leaves out what it knows: the number of a source is the same in all its rows.
+    """
+    condition = "true"
+    for name, value in reversed(list(zip(hidden(df), at, strict=False))):
+        condition = f"({name} > {value} OR ({name} = {value} AND {condition}))"
+    return F.expr(condition)
 
 
 def _plain(schema: StructType) -> StructType:

@@ -112,15 +112,13 @@ class Tally:
             return {n: self._known[segment, n] for n in names}
 
     def _told(self, segment: Segment, name: str) -> _Counted | None:
-        """What an operator gave that passes on one tuple for each of one leaf; None for any other."""
-        leaf = self.leaves.leaf_of(segment, name)
-        if leaf is None:
+        """What an operator gave that passes on one tuple for each of some leaves; None for any other."""
+        behind, bits = self.leaves.leaves_behind(segment, name), self.leaves.bits(segment)
+        if behind is None or bits is None:
             return None
-        runs, bits = self.leaves.runs_from(segment, leaf), self.leaves.bits(segment)
-        if runs is None or bits is None:
-            return None
+        runs = [self.leaves.runs_from(segment, leaf) for leaf in behind]
         counts: Counter[tuple[int, int]] = Counter()
-        for source, first, rows in runs:
+        for source, first, rows in (run for own in runs for run in own or ()):
             stop = first + rows
             for chunk in range(first >> bits, -(-stop >> bits)):
                 counts[source, chunk] += min(stop, chunk + 1 << bits) - max(first, chunk << bits)

@@ -12,6 +12,7 @@ import math
 import shutil
 import tempfile
 import weakref
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -21,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
@@ -42,6 +43,7 @@ from samovar.replay.worker import (
     Record,
     read_records,
 )
+from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.modifying import code_at
@@ -101,11 +103,12 @@ class Tracer:
         self.history = history
         self.code = code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
-        self.leaves = Leaves(tracing, sources, self.leaf_positions)
+        self.leaves = Leaves(tracing, sources, self.leaf_positions, self.mended)
         self.tally = Tally(tracing, self.leaves, self._fetched)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
+        self._mended: dict[int, frozenset[str]] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
@@ -161,6 +164,15 @@ class Tracer:
         if epoch >= len(self.history.epochs):
             return ()
         return read_turns(self.recording.epoch_folder(self.history.epochs[epoch]), [operator])
+
+    def mended(self, segment: Segment) -> frozenset[str]:
+        """Native operators from whose input rows were left out in a segment, because Spark failed on them."""
+        if segment.epoch >= len(self.history.epochs):
+            return frozenset()
+        if segment.epoch not in self._mended:
+            made = read_decisions(self.recording.epoch_folder(self.history.epochs[segment.epoch]))
+            self._mended[segment.epoch] = frozenset(d.operator for d in made if d.edited is None)
+        return self._mended[segment.epoch]
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
@@ -225,13 +237,14 @@ class Tracer:
                 df = df.filter(at_or_behind(df, window.low))
             own, shown = hidden(df), visible(df)
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
-            values = [c for c in plain.columns if c not in own]
-            places: list[Column] = [F.col(c) for c in own]
+            fields = [f for f in plain.schema.fields if f.name not in own]
+            places = [*own, *(["CAST(-1 AS BIGINT)"] * (wide - len(own)))]
+            row = F.expr(f"struct({', '.join(f.name for f in fields)})").cast(_relaxed(StructType(fields)))
             parts.append(
                 plain.select(
-                    F.lit(len(names)).alias("op"),
-                    F.array(*places, *([F.lit(-1).cast("bigint")] * (wide - len(own)))).alias("at"),
-                    F.struct(*values).cast(_relaxed(plain.select(*values).schema)).alias(f"v{len(names)}"),
+                    F.expr(f"{len(names)} AS op"),
+                    F.expr(f"array({', '.join(places)}) AS at"),
+                    row.alias(f"v{len(names)}"),
                 )
             )
             names.append((name, shown))
@@ -352,12 +365,13 @@ class Tracer:
         fact = self.history.epochs[segment.epoch]
         if name not in fact.state or segment.level != fact.level:
             return None, 0
-        for number in range(len(fact.marks), 0, -1):
-            at = fact.marks[number - 1]
-            epoch = self.windowed(segment, Window(at, None))
-            if epoch.mark == number and (taken := epoch.taken_before(name)) <= tuples:
-                return at, taken
-        return None, 0
+
+        def taken(at: Position) -> int:
+            return self.windowed(segment, Window(at)).taken_before(name)
+
+        kept = [at for _, at in self.windowed(segment, Window()).usable_marks]
+        behind = bisect_right(kept, tuples, key=taken)
+        return (kept[behind - 1], taken(kept[behind - 1])) if behind else (None, 0)
 
     def positions(
         self, segment: Segment, name: str, *, skip: int, count: int, low: Position | None = None

@@ -138,7 +138,7 @@ def _run_level(
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
         if first and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
-        marks = _marks(context, low, units, pace.seconds(size))
+        marks = _marks(context, low, units, pace.longest_seconds(size))
         covers = EpochRange(low, high, units, first, last, marks)
         fact = commit_epoch(
             context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None

@@ -234,7 +234,7 @@ class Epoch:
     ) -> DataFrame:
         folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
         if not folders:
-            return self.spark.createDataFrame([], schema)
+            return self.frames._nothing(schema)
         stored = self.spark.read.schema(_physical(schema)).parquet(*folders)
         return stored.toDF(*schema.names)
 

@@ -85,6 +85,10 @@ class Pacer:
         overhead, rate = self.estimate()
         return overhead + size / rate
 
+    def longest_seconds(self, size: int) -> float:
+        """How long an epoch of that size may take: before anything is measured, twice the guess."""
+        return self.seconds(size) * (1 if self.seen else 2)
+
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""
         sizes = [s for s, _ in self.seen]

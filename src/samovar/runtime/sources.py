@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
@@ -166,14 +166,11 @@ def read_units(
     if not positions:
         return df
     numbered = {u.path: first + i for i, u in enumerate(units)}
-    ordinal = file_ordinal(numbered)
+    file = f"{file_ordinal(numbered)} * {1 << ROW_BITS}"
     if source.format == "parquet":
-        parts = [ordinal, F.col("_metadata.row_index")]
-        place = parts[0] * F.lit(1 << ROW_BITS) + parts[1]
-        return positioned(df, position_columns(2), [F.lit(source.number), place])
-    place = ordinal * F.lit(1 << ROW_BITS) + F.col("_metadata.file_block_start")
-    names = position_columns(3)
-    return positioned(df, names, [F.lit(source.number), place, F.monotonically_increasing_id()])
+        return positioned(df, position_columns(2), [str(source.number), f"{file} + _metadata.row_index"])
+    block = f"{file} + _metadata.file_block_start"
+    return positioned(df, position_columns(3), [str(source.number), block, "monotonically_increasing_id()"])
 
 
 def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, int]] | None:
@@ -367,11 +364,22 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
         return list(pool.map(rows, files))
 
 
-def file_ordinal(numbered: dict[str, int]) -> Any:
+def file_ordinal(numbered: Mapping[str, int]) -> str:
+    """SQL for the number of the file a row was read from."""
     if len(numbered) == 1:
-        return F.lit(next(iter(numbered.values()))).cast("bigint")
-    # Spark prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain
-    # form comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
+        return f"CAST({next(iter(numbered.values()))} AS BIGINT)"
+    keys = _file_keys(numbered)
+    known = ", ".join(f"CAST(X'{key.encode().hex()}' AS STRING), {n}" for key, n in keys.items())
+    unknown = "CAST(raise_error(concat('unknown file ', _metadata.file_path)) AS INT)"
+    return f"CAST(coalesce(element_at(map({known}), _metadata.file_path), {unknown}) AS BIGINT)"
+
+
+def _file_keys(numbered: Mapping[str, int]) -> dict[str, int]:
+    """The same numbers under all names that Spark may print a file by.
+
+    It prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain form
+    comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
+    """
     safe = "/:=,+$@!*'()~;&"
     keys: dict[str, int] = {}
     for form in (
@@ -382,10 +390,7 @@ def file_ordinal(numbered: dict[str, int]) -> Any:
         for path, n in numbered.items():
             for key in (path,) if urlparse(path).scheme else (f"file:{form(path)}", f"file://{form(path)}"):
                 keys.setdefault(key, n)
-    lookup = F.create_map(*(F.lit(part) for pair in keys.items() for part in pair))
-    found = F.element_at(lookup, F.col("_metadata.file_path"))
-    unknown = F.raise_error(F.concat(F.lit("unknown file "), F.col("_metadata.file_path")))
-    return F.coalesce(found, unknown.cast("int")).cast("bigint")
+    return keys
 
 
 def _local(path: str) -> str:

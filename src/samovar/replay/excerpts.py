@@ -1,0 +1,128 @@
+"""The leaf rows of a window, read by the driver: of Parquet files, the row groups that hold them.
+
+Spark's reader goes through whole files to find some hundred rows by their numbers. Read here, the rows are part of the
+plan: what filters and expressions make of them Spark works out while it plans, and a join's other side is searched by
+them without a job before it. Rows must come out as Spark's reader gives them; where that is not sure, there is no
+excerpt, and Spark reads the files: columns of other types than the files have (a schema that somebody gave), times in
+old forms, options of the reader, files elsewhere than on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from urllib.parse import urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from samovar.ids import position_columns
+from samovar.replay.trace import Window
+from samovar.runtime.sources import ROW_BITS, Source
+
+__all__ = ["excerpt"]
+
+MOST = 4096
+"""Rows that are read this way at most."""
+
+Range = tuple[int, int, int]
+"""A unit's number, its first row, and the row behind the last."""
+
+
+def excerpt(spark: SparkSession, source: Source, window: Window, start: int, stop: int) -> DataFrame | None:
+    """The rows of some units of a source in a window, with positions; None: they are many, or Spark must read them."""
+    ranges = _ranges(source, window, start, stop)
+    if ranges is None or not _readable(spark, source):
+        return None
+    try:
+        wanted = to_arrow_schema(source.struct, timezone="UTC")
+        tables = [_rows(source, wanted, *rows) for rows in ranges]
+    except Exception:  # whatever is wrong with a file or a type, Spark says it better
+        return None
+    if not tables or any(table is None for table in tables):
+        return None
+    fields = [StructField(name, LongType(), True) for name in position_columns(2)]
+    return spark.createDataFrame(pa.concat_tables(tables), StructType([*source.struct.fields, *fields]))
+
+
+def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
+    """The rows of each unit that lie in a window; None when they are too many, or cannot be told."""
+    low, high = window.low or (-1, 0), window.high or (1 << 62, 0)
+    if len(low) != 2 or len(high) != 2:
+        return None
+    made: list[Range] = []
+    for number in range(start, stop):
+        rows = source.units[number].rows
+        if rows is None:
+            return None
+        first = 0 if low[0] < source.number else min(max(low[1] - (number << ROW_BITS), 0), rows)
+        behind = rows if high[0] > source.number else min(max(high[1] - (number << ROW_BITS), 0), rows)
+        if low[0] <= source.number <= high[0] and first < behind:
+            made.append((number, first, behind))
+    return made if sum(behind - first for _, first, behind in made) <= MOST else None
+
+
+def _readable(spark: SparkSession, source: Source) -> bool:
+    """Whether Spark reads a source's files as they are."""
+    here = all(urlparse(unit.path).scheme == "" for unit in source.units)
+    plain = source.format == "parquet" and not source.options and source.base is None
+    mode = str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED"))
+    return here and plain and mode.upper() != "LEGACY"
+
+
+def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: int) -> pa.Table | None:
+    """Rows of one unit with their positions; None when its columns are not those of the source."""
+    unit = source.units[number]
+    if os.stat(unit.path).st_size != unit.size:
+        return None
+    with pq.ParquetFile(unit.path, memory_map=True) as file:
+        told = file.metadata.metadata or {}
+        if any(key.startswith(b"org.apache.spark.legacy") for key in told) or not _same_columns(
+            file.schema_arrow, wanted
+        ):
+            return None
+        groups: list[int] = []
+        before = skipped = 0
+        for group in range(file.metadata.num_row_groups):
+            after = before + file.metadata.row_group(group).num_rows
+            if after > first and before < behind:
+                skipped = skipped if groups else before
+                groups.append(group)
+            before = after
+        table = file.read_row_groups(groups, columns=wanted.names).slice(first - skipped, behind - first)
+    if table.num_rows != behind - first:
+        return None
+    places = pa.array(range((number << ROW_BITS) + first, (number << ROW_BITS) + behind), pa.int64())
+    numbers = pa.array([source.number] * table.num_rows, pa.int64())
+    columns = [table.column(name) for name in wanted.names]
+    return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(2)])
+
+
+def _same_columns(found: pa.Schema, wanted: pa.Schema) -> bool:
+    names: Sequence[str] = found.names
+    return all(
+        names.count(f.name) == 1 and _same(found.field(f.name).type, f.type) for f in wanted
+    )  # a file may have more
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type in a file are Spark's as they are; names of a list's items do not count."""
+    kinds = pa.types
+    if kinds.is_struct(wanted):
+        return (
+            kinds.is_struct(found)
+            and [f.name for f in found] == [f.name for f in wanted]
+            and all(_same(a.type, b.type) for a, b in zip(found, wanted, strict=True))
+        )
+    if kinds.is_map(wanted):
+        return (
+            kinds.is_map(found)
+            and _same(found.key_type, wanted.key_type)
+            and _same(found.item_type, wanted.item_type)
+        )
+    if kinds.is_list(wanted):
+        return kinds.is_list(found) and _same(found.value_type, wanted.value_type)
+    return bool(found.equals(wanted))
