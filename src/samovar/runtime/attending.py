@@ -15,6 +15,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import pyarrow as pa
+
 from samovar.control import messages as m
 from samovar.control.agent import Agent, TaskAbandoned
 from samovar.control.client import client_for
@@ -166,6 +168,7 @@ class Attendance:
         rest = iter(batches)
         while True:
             self._leave()
+            pa.array(())  # in a new process PyArrow looks for pandas here, for half a second or more
             batch = next(rest, None)
             self._enter()
             if batch is None:

@@ -1,5 +1,6 @@
 import { Modal, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { flushSync } from "react-dom";
 
 import { type Command, find, typing } from "../model/commands";
 import { useBench } from "./bench";
@@ -7,7 +8,7 @@ import { focusFields, useCommands } from "./useCommands";
 
 /** Ctrl+K: everything by name. Also the single-letter keys of the canvas. */
 export function CommandPalette() {
-  const { selected } = useBench();
+  const { selected, shared } = useBench();
   const commands = useCommands();
   const [listed, setListed] = useState<Command[] | null>(null);
   const [query, setQuery] = useState("");
@@ -54,9 +55,11 @@ export function CommandPalette() {
   }, [selected]);
 
   const close = (): void => setListed(null);
+  /** All of it before the next key comes: the dialog goes, so that a command can set the focus, and what it does is in force. */
   const run = (command: Command | undefined): void => {
-    close();
-    if (command) setTimeout(command.run, 0); // when the dialog has given the focus back
+    flushSync(close);
+    shared.undo.stopCapturing(); // two commands are two steps to undo, however fast they come
+    if (command) flushSync(command.run);
   };
   return (
     <Modal opened={listed !== null} onClose={close} withCloseButton={false} size="lg" title="Commands" padding="sm" transitionProps={{ duration: 0 }}>

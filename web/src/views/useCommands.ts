@@ -115,8 +115,13 @@ function press(key: string): void {
   window.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true }));
 }
 
-/** Puts the cursor into the first field of the selected operator, after its name. */
-export function focusFields(): void {
+/** Puts the cursor into the first field of the selected operator after its name; into that, while an editor is being loaded. */
+export function focusFields(frames = 120): void {
   const found = document.querySelectorAll<HTMLElement>(".properties input, .properties textarea, .properties .cm-content");
   (found[1] ?? found[0])?.focus();
+  if (found.length < 2 && frames > 0) {
+    requestAnimationFrame(() => {
+      if (document.activeElement === (found[0] ?? document.body)) focusFields(frames - 1);
+    });
+  }
 }
