@@ -1,10 +1,10 @@
 """What Samovar costs: W1 to W5 as plain PySpark batch jobs and as Samovar workflows, in one session.
 
-Variants take turns (plain, recorded, unrecorded, plain, ...), so that a change in the machine's mood hits all
-of them alike; the first rounds warm up and are dropped. A plain run counts from building its
-DataFrame to its result written as Parquet; a Samovar run from building the workflow to the end of ``run``. In
-every round the results are compared, and a difference ends the benchmark. `--uncounted` adds runs without counters in
-Spark's plans, which a user cannot have: what they cost is the difference.
+Variants take turns, and each round begins with another one, so that neither a change in the machine's mood nor what
+a run leaves behind (garbage, caches) always hits the same variant; the first rounds warm up and are dropped. A plain
+run counts from building its DataFrame to its result written as Parquet; a Samovar run from building the workflow to the
+end of ``run``. In every round the results are compared, and a difference ends the benchmark. `--uncounted` adds runs
+without counters in Spark's plans, which a user cannot have: what they cost is the difference.
 """
 
 from __future__ import annotations
@@ -143,23 +143,25 @@ def measure(
     times: dict[str, list[float]] = {variant: [] for variant in variants}
     recorded: Recorded | None = None
     for number in range(1 - warmups, runs + 1):
-        expected: pa.Table | None = None
-        for variant in variants:
+        results: dict[str, pa.Table] = {}
+        first = number % len(variants)
+        for variant in variants[first:] + variants[:first]:
             tick(f"{pair.name} {variant}, " + (f"run {number} of {runs}" if number > 0 else "warming up"))
             gc.collect()
             with tempfile.TemporaryDirectory(prefix="samovar-bench-", ignore_cleanup_errors=True) as scratch:
                 if variant == PLAIN:
-                    seconds, expected = _time_plain(spark, pair, data, Path(scratch) / "result")
+                    seconds, results[variant] = _time_plain(spark, pair, data, Path(scratch) / "result")
                 else:
                     record = Path(scratch) if variant in (RECORDED, UNCOUNTED) else None
                     with _without_counters() if variant == UNCOUNTED else nullcontext():
-                        seconds, result, left = _time_samovar(spark, pair, data, record)
+                        seconds, results[variant], left = _time_samovar(spark, pair, data, record)
                     recorded = recorded if left is None or variant == UNCOUNTED else left
-                    problem = None if expected is None else difference(expected, result)
-                    if problem:
-                        raise ResultsDiffer(f"{pair.name} ({variant}) differs from the plain job. {problem}")
             if number > 0:
                 times[variant].append(seconds)
+        for variant in variants[1:]:
+            problem = difference(results[PLAIN], results[variant])
+            if problem:
+                raise ResultsDiffer(f"{pair.name} ({variant}) differs from the plain job. {problem}")
     ratios = {
         f"{variant}/{base}": Spread.of([a / b for a, b in zip(times[variant], times[base], strict=True)])
         for variant, base in (
@@ -194,7 +196,10 @@ def _time_samovar(
 @contextmanager
 def _without_counters() -> Iterator[None]:
     """Runs in this block add no counter to Spark's plans, and make no job of its own to count."""
-    with patch("samovar.runtime.epoch.needs_counter", return_value=False):
+    with (
+        patch("samovar.runtime.epoch.needs_counter", return_value=False),
+        patch("samovar.runtime.epoch.tallying", return_value=frozenset()),
+    ):
         yield
 
 

@@ -14,6 +14,9 @@ from tests.oracle.support import EPOCH_SIZES, run_flow
 from tests.oracle.test_python_operators import ROWS, data
 
 import samovar as sv
+from samovar.compile.counting import counted_apart, tallying
+from samovar.compile.levels import Placement
+from samovar.compile.plan import Plan
 
 __all__ = ["data"]
 
@@ -112,3 +115,62 @@ def test_counters_come_out_right_however_they_are_found(
         counted = counters(run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size))
         assert {n: counted[n][1] for n in wanted} == wanted, f"epochs of {size}"
         check_edges(flow, counted)
+
+
+def test_aggregates_that_store_nothing_count_their_input_themselves(
+    spark: SparkSession, tmp_path: Path, data: dict[str, str]
+) -> None:
+    rows = spark.read.parquet(data["a"])
+    low = rows.filter("n < 6")
+    joined = low.join(spark.read.parquet(data["b"]).select("k"), on="k")
+    wanted = {
+        "low": low.count(),
+        "sums": low.select("k").distinct().count(),
+        "sorted": low.select("k").distinct().count(),
+        "joined": joined.count(),
+        "whole": 1,
+        "never": 0,
+        "of nothing": 1,
+        "some": rows.filter("n > 2").count(),
+        "one": 1,
+    }
+    for size in EPOCH_SIZES:
+        flow = sv.Workflow("tallies")
+        a, b = (flow.read.parquet(data[name], name=name) for name in ("a", "b"))
+        low_rows = a.filter("n < 6", name="low")
+        low_rows.groupBy("k").agg("sum(n) AS s", name="sums").sort("s", "k", name="sorted").sink("in order")
+        both = low_rows.select("k", name="keys").join(b.select("k"), on="k", name="joined")
+        both.groupBy().agg("count(1) AS n", name="whole").sink("all")
+        a.filter("n < n", name="never").groupBy().agg("sum(n) AS s", name="of nothing").sink("nothing")
+        some = a.filter("n > 2", name="some").groupBy("k").agg("max(n) AS m", name="largest")
+        some.limit(1, name="one").sink("any")
+        run = run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size)
+        counted = counters(run)
+        assert {n: counted[n][1] for n in wanted} == wanted, f"epochs of {size}"
+        check_edges(flow, counted)
+    plan = run._context.plan
+    found = tallying(plan, 0, plan.placement.levels - 1, frozenset())
+    assert found == {"sums", "whole", "of nothing"}, "what a limit follows may not be read to its end"
+
+
+@pytest.mark.parametrize(
+    ("condition", "apart"),
+    [
+        ("n <= 6", True),
+        ("n <> 6", True),
+        ("n = 1 OR n > 2", True),
+        ("NOT n = 1", True),
+        ("n = 6", False),
+        ("n IN (1, 2)", False),
+        ("n BETWEEN 1 AND 2", False),
+        ("n >= 1 AND n < 3", False),
+        ("tag LIKE 'a%'", False),
+        ("length(tag) > 2", False),
+    ],
+)
+def test_a_job_of_its_own_counts_plain_filters_that_leave_many_rows(condition: str, apart: bool) -> None:
+    flow = sv.Workflow("apart")
+    flow.read.parquet("a", name="a").filter(condition, name="kept").sink("S")
+    placement = Placement({}, {}, {}, {}, frozenset(), {}, frozenset(), 0)
+    plan = Plan(flow.graph(), {}, placement, frozenset(), {}, {}, {}, frozenset(), {})
+    assert counted_apart(plan, "kept") is apart

@@ -1,8 +1,8 @@
 """Which counters come for free, and where a counter must be added to the plan.
 
 A counter in Spark's plan (`observe`) costs about a tenth of a scan-heavy job, so it is the last resort: Parquet footers
-tell what sources give and what sinks take, Python workers count for themselves, an aggregate's deltas carry the number
-of rows of each group, and operators that give one row for one row hand counts on. Pure.
+tell what sources give and what sinks take, Python workers count for themselves, an aggregate carries the number of rows
+of each group, and operators that give one row for one row hand counts on. Pure.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Mapping
 
 from samovar.compile.plan import Plan
 from samovar.compile.shapes import function_names
+from samovar.compile.sqltext import SqlTextError, tokenise
 from samovar.graph import operators as ops
 
-__all__ = ["Counted", "Measured", "add_up", "counted_apart", "needs_counter"]
+__all__ = ["Counted", "Measured", "add_up", "counted_apart", "needs_counter", "tallying"]
 
 Measured = Mapping[tuple[str, int | None], int]
 """(operator, None): rows it gave; (operator, port): rows it took on a port."""
@@ -27,7 +28,8 @@ def needs_counter(
 ) -> bool:
     """Whether the rows an operator gives must be counted in the plan.
 
-    `stored` are operators whose input or output is written in this epoch, `known` those whose output is counted.
+    `stored` are operators whose input or output is written in this epoch, or that count their input themselves; `known`
+    those whose output is counted.
     """
     shape = plan.shape(name)
     op = plan.graph.ops[name]
@@ -36,14 +38,54 @@ def needs_counter(
     return level is None or not _told(plan, name, level, stored)
 
 
+def tallying(plan: Plan, low: int, high: int, stored: frozenset[str]) -> frozenset[str]:
+    """Aggregates of an epoch that store no deltas in it, but count the rows of each group on the side.
+
+    Their sum is what the aggregate took, if all groups are read: what follows must not stop early. Not where that is
+    known already.
+    """
+    return frozenset(
+        name
+        for name, op in plan.graph.ops.items()
+        if isinstance(op, ops.Aggregate)
+        and plan.shape(name) == "accumulate"
+        and low <= plan.placement.level[name] <= high
+        and name not in stored
+        and not plan.ordered(name)
+        and plan.shape(_made_by(plan, op.inputs[0])) in ("some", "many", "join", "limit", "batches")
+        and _read_to_the_end(plan, name)
+    )
+
+
+def _made_by(plan: Plan, name: str) -> str:
+    """The operator that decides how many rows another one gives."""
+    while plan.shape(name) == "one":
+        name = plan.graph.ops[name].inputs[0]
+    return name
+
+
+def _read_to_the_end(plan: Plan, name: str) -> bool:
+    """Whether nothing behind an operator can have enough of its rows: no join, limit or function over batches."""
+    for consumer, _ in plan.graph.consumers(name):
+        shape = plan.shape(consumer)
+        if shape in ("join", "batches") or (shape == "limit" and not plan.aligned(consumer)):
+            return False
+        if not _read_to_the_end(plan, consumer):
+            return False
+    return True
+
+
 def counted_apart(plan: Plan, name: str) -> bool:
     """Whether a job of its own counts an operator's rows for less than a counter in the plan would cost.
 
     True for plain comparisons on columns of Parquet files: such a job reads those columns alone, while a counter in
-    front of a join makes Spark copy every row. Not for functions or patterns, which would be computed twice.
+    front of a join makes Spark copy every row. Not for functions or patterns, which would be computed twice, nor for
+    conditions that leave few rows to copy.
     """
     op = plan.graph.ops[name]
     if not isinstance(op, ops.Filter | ops.DropNa):
+        return False
+    if isinstance(op, ops.Filter) and _leaves_few(op.condition):
         return False
     while not isinstance(op, ops.Read):
         if not isinstance(op, ops.Filter | ops.DropNa | ops.Select | ops.Rename | ops.Drop | ops.Alias):
@@ -59,6 +101,18 @@ def counted_apart(plan: Plan, name: str) -> bool:
                 return False
         op = plan.graph.ops[op.inputs[0]]
     return op.format == "parquet"
+
+
+def _leaves_few(condition: str) -> bool:
+    """Whether a condition looks as if few rows meet it: a value that is asked for, or bounds on both sides."""
+    try:
+        words = [token.lower for token in tokenise(condition)]
+    except SqlTextError:
+        return False
+    if {"or", "not", "<>", "!="} & set(words):
+        return False
+    bounds = sum(word in ("<", "<=", ">", ">=") for word in words)
+    return bounds > 1 or bool({"=", "==", "<=>", "in", "between"} & set(words))
 
 
 def _told(plan: Plan, name: str, level: int, stored: frozenset[str]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructType
@@ -23,6 +24,7 @@ from samovar.compile.native import (
     join,
     key_types,
     numbered,
+    plain_aggregate,
     positioned,
     positions_last,
     quoted,
@@ -48,6 +50,8 @@ class EpochInputs(Protocol):
     """Whether the level's sources end with this epoch."""
     marks: tuple[tuple[int, ...], ...]
     """Positions at which Python operators keep their state: then they are told where their rows lie."""
+    tallying: frozenset[str]
+    """Aggregates that count the rows of each group, and so tell how many they took."""
 
     def slice(self, name: str) -> DataFrame: ...
     def whole(self, name: str) -> DataFrame: ...
@@ -59,6 +63,7 @@ class EpochInputs(Protocol):
     ) -> DataFrame: ...
     def reused(self, df: DataFrame) -> DataFrame: ...
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame: ...
+    def tallied(self, name: str, df: DataFrame) -> DataFrame: ...
     def mended(self, name: str, df: DataFrame) -> DataFrame: ...
 
 
@@ -199,6 +204,9 @@ class Frames:
     def _apply(self, name: str, ins: Sequence[DataFrame]) -> DataFrame:
         """A blocking operator over its whole input."""
         op = self.plan.graph.ops[name]
+        if isinstance(op, ops.Aggregate) and name in self.inputs.tallying:
+            counting = msgspec.structs.replace(op, aggregates=(*op.aggregates, f"count(1) AS {ROWS}"))
+            return self.inputs.tallied(name, plain_aggregate(counting, self._bare(name, ins[0])))
         if isinstance(op, ops.Aggregate) and self.plan.ordered(name):
             # aggregates take rows as they come: put each group in one partition, in order
             order = hidden(ins[0])

@@ -29,6 +29,7 @@ __all__ = [
     "join",
     "key_types",
     "numbered",
+    "plain_aggregate",
     "positioned",
     "positions_last",
     "quoted",

@@ -82,6 +82,7 @@ class Beginning(Epoch):
         if mark:
             self.frames = _FromMark(self.plan, self, covers.low, covers.high)
             self.behind = _Behind(self.plan, self, covers.low, covers.high)
+            self.tallying = frozenset()  # frames behind the mark have but part of the rows
 
     @property
     def _fact(self) -> EpochCommitted:

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from samovar.runtime.worker import Chain
 
 __all__ = [
+    "DUE",
     "QUIET",
     "Attendance",
     "Control",
+    "Due",
     "EpochAbandoned",
     "Feeding",
     "Quiet",
@@ -61,7 +63,14 @@ class Quiet:
     news = False
 
 
+class Due:
+    """Stands where a client would, before a tuple at which something is to be done whatever has come."""
+
+    news = True
+
+
 QUIET = Quiet()
+DUE = Due()
 
 
 class Feeding:

@@ -12,17 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from samovar.compile.counting import add_up, counted_apart, needs_counter
+from samovar.compile.counting import add_up, counted_apart, needs_counter, tallying
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
@@ -36,6 +34,7 @@ from samovar.runtime.failed import raise_failures
 from samovar.runtime.functions import batches_function, chain_function
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
+from samovar.runtime.parts import rows_in, stored_as
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
@@ -171,6 +170,10 @@ class Epoch:
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="samovar-count")
         self._reused: list[DataFrame] = []
         self._stored = self._what_is_stored()
+        self.tallying: frozenset[str] = frozenset()
+        if not self._looks:
+            fixed = {d.operator for d in self.fixes}
+            self.tallying = tallying(self.plan, self.low, self.high, self._stored) - fixed
 
     # --- what the frames ask for -----------------------------------------------------------------------------------
 
@@ -182,7 +185,7 @@ class Epoch:
         source = self.context.sources.get(name)
         if source is None:
             epochs = self._stash_epochs(name)[start:stop]
-            self._measured[name, None] = _rows(self.context.recording.parts("stash", name, epochs))
+            self._measured[name, None] = rows_in(self.context.recording.parts("stash", name, epochs))
             return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
         chosen = source.units[start:stop]
         if all(u.rows is not None for u in chosen):
@@ -235,7 +238,7 @@ class Epoch:
         folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
         if not folders:
             return self.frames._nothing(schema)
-        stored = self.spark.read.schema(_physical(schema)).parquet(*folders)
+        stored = self.spark.read.schema(stored_as(schema)).parquet(*folders)
         return stored.toDF(*schema.names)
 
     def _stash_epochs(self, name: str) -> list[EpochCommitted]:
@@ -334,7 +337,7 @@ class Epoch:
         known = frozenset(n for n, port in self._measured if port is None)
         fixed = any(d.operator == name for d in self.fixes)
         if (name, None) in self._observations or not (
-            fixed or needs_counter(self.plan, name, level, self._stored, known)
+            fixed or needs_counter(self.plan, name, level, self._stored | self.tallying, known)
         ):
             return df
         if counted_apart(self.plan, name) and not fixed:
@@ -342,6 +345,12 @@ class Epoch:
                 self._apart[name] = self._pool.submit(self._count_apart, name, df)
             return df
         return self._observe((name, None), df, F.count(F.lit(1)))
+
+    def tallied(self, name: str, df: DataFrame) -> DataFrame:
+        """An aggregate's output without the numbers of rows of its groups, which are added up on the way."""
+        if (name, 0) not in self._observations:
+            df = self._observe((name, 0), df, F.sum(ROWS))
+        return df.drop(ROWS)
 
     def mended(self, name: str, df: DataFrame) -> DataFrame:
         """What an operator takes in, without rows that were left out, and with those that were replaced."""
@@ -487,9 +496,9 @@ class Epoch:
         """Write a frame as Parquet and return how many rows that were."""
         self.context.describe(f"epoch {self.number}, {name}")
         folder = self.folder / kind / slug_unique(name)
-        made = df.toDF(*_physical(df.schema).names) if physical else df
+        made = df.toDF(*stored_as(df.schema).names) if physical else df
         made.write.parquet(str(folder))
-        return _rows([folder])
+        return rows_in([folder])
 
     def _write_result(self, op: ops.Write, df: DataFrame) -> None:
         self.context.describe(f"epoch {self.number}, {op.name}")
@@ -533,7 +542,7 @@ class Epoch:
             self.context.describe(f"epoch {self.number}, rejected rows of {name}")
             folder = self.folder / "rejected" / slug_unique(name)
             bad_rows(self.spark, self.context.sources[name], units).write.parquet(str(folder))
-            found[name] = _rows([folder])
+            found[name] = rows_in([folder])
         return {name: rows for name, rows in found.items() if rows}
 
     def _collect_state(self) -> dict[str, tuple[StateFile, ...]]:
@@ -564,16 +573,3 @@ def _observed(observation: Observation, name: str) -> int | None:
         return int(observation.get.get(name) or 0)
     except Exception:  # PySpark cannot read the empty row that Spark then has
         return None
-
-
-def _rows(folders: Iterable[Path]) -> int:
-    """Rows of Parquet files, from their footers."""
-    return sum(pq.read_metadata(p).num_rows for f in folders for p in f.iterdir() if p.suffix == ".parquet")
-
-
-def _physical(schema: StructType) -> StructType:
-    """The same types under plain names, for files whose column names need not be unique or plain."""
-    made = StructType()
-    for i, f in enumerate(schema.fields):
-        made = made.add(f"c{i}", f.dataType, True)
-    return made

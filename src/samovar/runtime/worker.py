@@ -33,7 +33,7 @@ from samovar.record.state_files import (
     write_state,
 )
 from samovar.runtime.arrival import partition_number
-from samovar.runtime.attending import QUIET, Attendance, Feeding, Quiet
+from samovar.runtime.attending import DUE, QUIET, Attendance, Due, Feeding, Quiet
 from samovar.runtime.breaking import Watched
 from samovar.runtime.decisions import AT_END, Decided, Decisions, file_name, replaced
 from samovar.runtime.keeping import Keeping, read_kept
@@ -159,13 +159,13 @@ class Chain(Keeping):
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
-        turning = self.turns is not None
+        asked: Client | Quiet | Due = client if self.turns is None else DUE  # one look at one flag
         try:
             for row in feeding.waiting:
-                if client.news or turning:
+                if asked.news:
                     given = self._count(before + done, given)
                     self._attend(0, 0, before + done)
-                    turning = False
+                    asked = client
                     if self.turns is not None:
                         self._turn(0, ())
                     process = self._process(0)
@@ -179,7 +179,7 @@ class Chain(Keeping):
                             given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
                             process = self._process(0)
-                            turning = self.turns is not None
+                            asked = client if self.turns is None else DUE
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
@@ -191,7 +191,7 @@ class Chain(Keeping):
                     feeding.kept = 0
                     swap(self.loaded[0].results)
                     process = self._process(0)
-                    turning = self.turns is not None
+                    asked = client if self.turns is None else DUE
         except TaskAbandoned:
             raise
         except UserError as error:

@@ -1,0 +1,24 @@
+"""Parquet files that epochs leave: how many rows they hold, and under which names columns are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql.types import StructType
+
+__all__ = ["rows_in", "stored_as"]
+
+
+def rows_in(folders: Iterable[Path]) -> int:
+    """Rows of Parquet files, from their footers."""
+    return sum(pq.read_metadata(p).num_rows for f in folders for p in f.iterdir() if p.suffix == ".parquet")
+
+
+def stored_as(schema: StructType) -> StructType:
+    """The same types under plain names, for files whose column names need not be unique or plain."""
+    made = StructType()
+    for i, f in enumerate(schema.fields):
+        made = made.add(f"c{i}", f.dataType, True)
+    return made
