@@ -110,7 +110,7 @@ def test_many_unmatched_rows_are_merged_and_packed(name: str) -> None:
         assert matcher.verdict is None
         assert matcher._columnar is not None
         pending = matcher._columnar.pending["left"]
-        assert pending.length <= 4 * matcher.waiting("left") + 4096 + step
+        assert pending.length <= 2 * matcher.waiting("left") + 4096 + step
         assert not pending.alive_count or pending._chunks[0].end > (pending.first_alive() or 0)
     assert matcher.close().equivalent
 

@@ -1,8 +1,7 @@
 """The unmatched rows of one side: their words in memory, the rows themselves as Arrow batches, past a bound on disk.
 
 A row has an id, its place in the arrays. Rows that were matched stay as dead places until there are more of them than
-live ones (three times as many, while these are few); then the arrays are packed and ids change. So memory and time stay
-in proportion to what is unmatched.
+live ones; then the arrays are packed and ids change. So memory and time stay in proportion to what is unmatched.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ from samovar.diff.queues import Flags, Ids
 __all__ = ["Pending", "Spill"]
 
 _PACK_AT = 4096
-_LAZY = 3  # dead places for each live one, as long as there are at most
-_LAZY_MOST = 1 << 20  # so many: packing moves every live row
 _ROOM = 8  # times as much as is needed may be kept
 _CHUNKS = 128  # batches kept as they came; joining them copies their rows
 Array = npt.NDArray[Any]
@@ -179,7 +176,7 @@ class Pending:
         """Drop dead places if there are many: the new id of each old one. None if nothing changed."""
         count, oldest = self.alive_count, self.first_alive() or 0
         self._forget(oldest)
-        if self.length - count <= max(_PACK_AT, count, min(_LAZY * count, _LAZY_MOST)):
+        if self.length - count <= max(_PACK_AT, count):
             return None
         together = (
             self.length - oldest == count
