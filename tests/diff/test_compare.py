@@ -156,6 +156,13 @@ def test_rows_too_often_are_the_same_whoever_counts_them(
     assert len(compare(*frames, rows=7).unmatched("right")) == 7
 
 
+def test_no_rows_to_show_are_refused() -> None:
+    one = pa.table({"id": [1]})
+
+    with pytest.raises(DiffError, match="at least one row to show, got rows=0"):
+        compare(one, one, rows=0)
+
+
 def test_a_missing_row_is_one_difference_though_all_after_it_move(spark: Any) -> None:
     left = spark.range(1_000).select((F.col("id") % 3).alias("k"), "id").coalesce(1)
     right = left.filter("id <> 501")

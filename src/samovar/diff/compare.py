@@ -14,6 +14,7 @@ from samovar.diff.checks import check_columns
 from samovar.diff.dependence import Dependence, Key, as_dependence, independent
 from samovar.diff.equality import Equality, as_equality
 from samovar.diff.events import SIDES, Side
+from samovar.diff.problems import DiffError
 from samovar.diff.tables import Tables, TableVerdict
 from samovar.diff.verdict import Rest
 
@@ -55,6 +56,8 @@ def compare(
     from samovar.diff.schemas import agreed_columns
     from samovar.diff.sides import as_side, session_of
 
+    if rows < 1:
+        raise DiffError(f"Expected at least one row to show, got rows={rows}.")
     depending, equality = as_dependence(depends), as_equality(equal)
     check_columns(depending, equality)
     equality = equality.exact_in(depending.columns)
