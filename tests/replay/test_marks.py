@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JError
 
 import samovar as sv
 from samovar.record.log import Interaction
@@ -135,6 +136,10 @@ def test_a_damaged_mark_is_named_and_other_moments_stay_usable(past: sv.Past) ->
     with pytest.raises(sv.SamovarError, match="mark0004"):
         past.jump("R", tuples=560).state("R")
     assert past.jump("R", tuples=120).state("R") == expected(120)
+    tracer, segment = past._travel.tracer, past._travel.segments[0]
+    behind = tracer.windowed(segment, Window(past.history.epochs[0].marks[4]))
+    with pytest.raises(sv.SamovarError, match="mark0004"), tracer.tagged("a trace", behind):
+        raise Py4JError("what PySpark raises when several stages fail at once")
 
 
 def test_the_mark_before_a_tuple_is_found_by_halving(past: sv.Past, monkeypatch: pytest.MonkeyPatch) -> None:

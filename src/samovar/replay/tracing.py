@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
@@ -48,6 +47,7 @@ from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
+from samovar.runtime.said import SPARK_ERRORS
 from samovar.runtime.sources import Source, check_unchanged
 from samovar.runtime.tags import tagged
 from samovar.runtime.tasks import Version
@@ -522,7 +522,7 @@ class Tracer:
         try:
             with tagged(self.spark, self.tag):
                 yield
-        except PySparkException as error:
+        except SPARK_ERRORS as error:
             self._check(epoch)
             if (differs := told_in(str(error))) is not None:
                 raise differs from None

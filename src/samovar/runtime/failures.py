@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import re
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from samovar.errors import (
@@ -24,7 +22,7 @@ from samovar.graph.operators.base import Op
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.rejected import first_bad_row
 from samovar.runtime.row_search import Found, Search
-from samovar.runtime.said import Said
+from samovar.runtime.said import SPARK_ERRORS, Said
 
 __all__ = ["explain_failure", "explain_start", "what_was_lost"]
 
@@ -42,7 +40,6 @@ _GONE = (
     "Connection refused",
     "INVALID_HANDLE.SESSION",
 )
-_SPARK = (PySparkException, Py4JError)
 _LOST = (
     ("Python worker exited unexpectedly", "a Python worker died"),
     ("Python worker failed to connect back", "a Python worker did not start"),
@@ -79,7 +76,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         )
     if isinstance(error, OSError):
         return StorageProblem(f"The recording could not be written: {error}.")
-    if not isinstance(error, _SPARK):
+    if not isinstance(error, SPARK_ERRORS):
         return error
     epoch = len(context.history.epochs)
     said = Said.of(error)
@@ -104,7 +101,7 @@ def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError 
             "Expected a live Spark session, got one that has ended.",
             hint="Make a new one (SparkSession.builder.getOrCreate()), or leave spark= out.",
         )
-    if isinstance(error, _SPARK):
+    if isinstance(error, SPARK_ERRORS):
         said = Said.of(error)
         return RunError(f"Spark could not prepare the run: {said.text}", hint=_advice(said, None))
     return None
@@ -112,7 +109,7 @@ def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError 
 
 def what_was_lost(error: BaseException) -> str | None:
     """In a few words, what Spark lost (a Python worker, an executor, what it held); None for any other failure."""
-    if isinstance(error, SamovarError) or not isinstance(error, _SPARK):
+    if isinstance(error, SamovarError) or not isinstance(error, SPARK_ERRORS):
         return None
     text = str(error)
     return next((words for sign, words in _LOST if sign in text), None)

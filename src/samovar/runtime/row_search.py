@@ -19,8 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
@@ -30,7 +28,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import new_attempt
 from samovar.runtime.epoch import Epoch, RunContext
-from samovar.runtime.said import Said
+from samovar.runtime.said import SPARK_ERRORS, Said
 
 __all__ = ["Found", "Search"]
 
@@ -40,7 +38,6 @@ PATIENCE = 20.0
 """Seconds after which the search for a row is given up."""
 FEW = 4096
 """So many rows are held by the driver in the last steps of the search."""
-_SPARK = (PySparkException, Py4JError)
 
 
 @dataclass(frozen=True)
@@ -459,7 +456,7 @@ def _try(df: DataFrame, *, few: bool = False) -> Exception | None:
             df.toDF(*(f"c{i}" for i in range(len(df.columns)))).toArrow()
         else:
             df.write.format("noop").mode("overwrite").save()
-    except _SPARK as error:
+    except SPARK_ERRORS as error:
         return error
     return None
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-__all__ = ["Said"]
+__all__ = ["SPARK_ERRORS", "Said"]
+
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What a failed job raises: the second where PySpark does not know the exception, as when stages fail at once."""
 
 
 @dataclass(frozen=True)
