@@ -61,7 +61,7 @@ HUNTS = Experiment(
             "are in seconds and include thinking.",
             "The same five kinds of bugs, at the same shares of the run, found by script: `past.failure()` where a "
             "tuple raised, `past.first(...)` with the question that the result suggests where one poisoned the state. "
-            "Seconds from the end of the run to the tuple, after a hunt of a fiftieth of the size that warms Java up. The "
+            "Seconds from the end of the run to the tuple; a hunt of a fiftieth of the size warms up before. The "
             "alternative has to know already what to print.",
             _hunt_rows,
         ),
