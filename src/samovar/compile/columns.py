@@ -96,12 +96,16 @@ def sort_column(text: str) -> Column:
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
     """Keep PySpark from logging this thread's analysis errors: trying and failing is part of the plan."""
+    # A logger is made by the first who asks for its name, with that one's class. PySpark logs query errors with
+    # arguments that only its own class takes, so a plain `logging.getLogger` here would break every such error.
+    from pyspark.logger import PySparkLogger
+
     thread = threading.get_ident()
 
     def keep(record: logging.LogRecord) -> bool:
         return record.thread != thread
 
-    loggers = [logging.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
     for logger in loggers:
         logger.addFilter(keep)
     try:
