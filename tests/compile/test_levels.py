@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any
 
 import pytest
 
 import samovar as sv
 from samovar.compile.levels import SMALL, Placement, place
-from samovar.compile.shapes import is_volatile, shape_of
+from samovar.compile.shapes import Nature, nature_by_names, shape_of
 from samovar.graph.operator import Operator
 
 BIG = 100 * SMALL
@@ -28,13 +29,15 @@ def placed(build: Callable[[sv.Workflow], Any], sizes: Mapping[str, int] | None 
     flow = sv.Workflow("levels")
     build(flow)
     graph = flow.graph()
-    shapes = {}
+    shapes, volatile = {}, set()
     for name, op in graph.ops.items():
         live = graph.live.get(name)
-        shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
-    volatile = frozenset(n for n, op in graph.ops.items() if is_volatile(op))
+        nature = reduce(Nature.__or__, map(nature_by_names, op.expressions()), Nature())
+        shapes[name] = shape_of(op, nature, stateless=isinstance(live, Operator) and live.stateless)
+        if nature.volatile:
+            volatile.add(name)
     known = {s.name: (sizes or {}).get(s.name, 1000) for s in graph.sources}
-    placement = place(graph, shapes, volatile, known)
+    placement = place(graph, shapes, frozenset(volatile), known)
     check(placement, graph)
     return placement
 

@@ -1,20 +1,26 @@
-"""What each operator does over epochs, told from its text alone."""
+"""What each operator does over epochs, told from its kind and the nature of its expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
 
 import samovar as sv
-from samovar.compile.shapes import function_names, is_volatile, shape_of
+from samovar.compile.shapes import Nature, nature_by_names, shape_of
+from samovar.compile.sqltext import function_names
 
 
 def last(build: Callable[[sv.Frame], Any]) -> Any:
     flow = sv.Workflow("shapes")
     made = build(flow.read.parquet("/data/a", name="a"))
     return flow._ops[made._name]
+
+
+def nature(op: Any) -> Nature:
+    return reduce(Nature.__or__, map(nature_by_names, op.expressions()), Nature())
 
 
 def other(frame: sv.Frame) -> sv.Frame:
@@ -63,7 +69,8 @@ def other(frame: sv.Frame) -> sv.Frame:
     ],
 )
 def test_the_shape_of_an_operator(build: Callable[[sv.Frame], Any], shape: str) -> None:
-    assert shape_of(last(build)) == shape
+    op = last(build)
+    assert shape_of(op, nature(op)) == shape
 
 
 def test_a_python_operator_is_stateful_unless_it_says_otherwise() -> None:
@@ -77,14 +84,11 @@ def test_a_python_operator_is_stateful_unless_it_says_otherwise() -> None:
     assert shape_of(op, stateless=True) == "batches"
 
 
-@pytest.mark.parametrize("text", ["rand()", "x + uuid()", "current_timestamp()", "shuffle(list)"])
-def test_expressions_that_change_from_time_to_time_are_volatile(text: str) -> None:
-    assert is_volatile(last(lambda a: a.selectExpr(f"{text} AS v")))
-
-
-@pytest.mark.parametrize("text", ["x", "'rand()'", "upper(s)", "rand AS r"])
-def test_expressions_that_stay_the_same_are_not(text: str) -> None:
-    assert not is_volatile(last(lambda a: a.selectExpr(f"{text} AS v")))
+def test_what_only_one_query_can_give_waits_for_the_end_of_its_input() -> None:
+    undivided = Nature(volatile=True, undivided=True)
+    assert shape_of(last(lambda a: a.selectExpr("x")), undivided) == "keep"
+    assert shape_of(last(lambda a: a.filter("x > 1")), undivided) == "keep"
+    assert shape_of(last(lambda a: a.groupBy("k").agg("sum(x)")), undivided) == "keep"
 
 
 def test_functions_are_found_also_in_text_that_cannot_be_read() -> None:

@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 
 from samovar.compile.columns import column_to_sql, quiet_analysis
 from samovar.compile.native import apply_native, key_types, sort_column
+from samovar.compile.natures import nature_of
+from samovar.compile.samples import check_samples
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
 from samovar.errors import SchemaProblem, WorkflowError, nearest
@@ -43,6 +45,8 @@ class Analysis:
     referenced: frozenset[str]
     qualified: frozenset[str] = frozenset()
     """Operators that tell columns of one name apart by where they came from, which stored rows do not say."""
+    volatile: frozenset[str] = frozenset()
+    """Operators that may give something else when they are computed again."""
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -52,6 +56,7 @@ def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
 
 def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]) -> Analysis:
     """Check every operator against its inputs. Raises SchemaProblem naming the operator."""
+    check_samples(graph)
     names = referenced(graph)
     qualifiers = names | {op.alias for op in graph.ops.values() if isinstance(op, ops.Alias)}
     views = _Views(spark, names, bool(qualifiers))
@@ -59,6 +64,7 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
     shapes: dict[str, Shape] = {}
     schemas: dict[str, StructType] = {}
     qualified: set[str] = set()
+    volatile: set[str] = set()
     for name, op in graph.ops.items():
         live = graph.live.get(name)
         inputs = [views.named[up] for up in op.inputs]
@@ -84,10 +90,20 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
             else:
                 op = kept
         done[name] = op
-        shapes[name] = shape_of(op, stateless=isinstance(live, Operator) and live.stateless)
+        nature = nature_of(op, inputs)
+        if nature.volatile:
+            volatile.add(name)
+        shapes[name] = shape_of(op, nature, stateless=isinstance(live, Operator) and live.stateless)
         schemas[name] = df.schema
         views.add(op, df, applied)
-    return Analysis(Graph(graph.name, done, graph.live), schemas, shapes, names, frozenset(qualified))
+    return Analysis(
+        Graph(graph.name, done, graph.live),
+        schemas,
+        shapes,
+        names,
+        frozenset(qualified),
+        frozenset(volatile),
+    )
 
 
 class _Views:
@@ -206,6 +222,8 @@ def _frame(
     sources: Mapping[str, StructType],
 ) -> DataFrame:
     match op:
+        case ops.Sample() | ops.Split() if inputs:
+            return inputs[0]
         case _ if shape == "source":
             return empty_frame(spark, sources[op.name])
         case ops.Sink() | ops.Write():
@@ -220,8 +238,6 @@ def _frame(
             )
         case ops.Batches():
             return empty_frame(spark, _output_schema(spark, op.name, op.schema))
-        case ops.Sample():
-            return inputs[0]
         case ops.Sort():
             return inputs[0].orderBy(*(sort_column(k) for k in op.keys))
     return apply_native(op, inputs, shape)

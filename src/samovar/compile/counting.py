@@ -11,8 +11,7 @@ import re
 from collections.abc import Mapping
 
 from samovar.compile.plan import Plan
-from samovar.compile.shapes import function_names
-from samovar.compile.sqltext import SqlTextError, tokenise
+from samovar.compile.sqltext import SqlTextError, function_names, tokenise
 from samovar.graph import operators as ops
 
 __all__ = ["Counted", "Measured", "add_up", "counted_apart", "needs_counter", "tallying"]

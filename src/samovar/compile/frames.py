@@ -44,6 +44,8 @@ class EpochInputs(Protocol):
     """What the runtime gives an epoch to work with."""
 
     spark: SparkSession
+    number: int
+    """The epoch's number in the run."""
     first: bool
     """Whether this is the first epoch of its level."""
     last: bool
@@ -133,7 +135,7 @@ class Frames:
             return self._limit(op, ins[0])
         if shape == "sink":
             return ins[0].drop(*hidden(ins[0]))
-        return self._trimmed(name, apply_native(op, ins, shape))
+        return self._trimmed(name, apply_native(op, ins, shape, self.inputs.number))
 
     def taken(self, name: str, level: int) -> list[DataFrame]:
         """What an operator takes in on a level, without rows that were left out because it fails on them."""

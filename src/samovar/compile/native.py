@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from samovar.compile.chance import by_position, draws
 from samovar.compile.columns import sort_column as sort_order
 from samovar.compile.sqltext import Star, stars, tokenise
 from samovar.graph import operators as ops
@@ -148,10 +149,15 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     return spark.range(1).limit(0).select(row).select("row.*")
 
 
-def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
-    """The operator's output frame for input frames; joins and unions included, Python operators not."""
+def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | None = None) -> DataFrame:
+    """The operator's output frame for input frames; joins and unions included, Python operators not.
+
+    `epoch`: the number of the epoch whose rows these are; None for rows of all epochs.
+    """
     df = inputs[0]
     positions = hidden(df)
+    if isinstance(op, ops.Select | ops.WithColumns | ops.Filter) and any(map(draws, op.expressions())):
+        op = op.with_expressions(tuple(_drawn(t, positions, epoch) for t in op.expressions()))
     match op:
         case ops.Select():
             columns = [as_column(starless(text, df)) for text in op.columns]
@@ -181,7 +187,7 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
         case ops.Alias():
             return df.alias(op.alias)
         case ops.Sample():
-            draw = F.pmod(F.xxhash64(F.lit(op.seed), *positions), F.lit(1 << 40))
+            draw = F.pmod(F.xxhash64(F.lit(0), *positions), F.lit(1 << 40))
             ends = (op.start, op.start + op.fraction)
             first, last = (int(round(end * (1 << 40), 3)) for end in ends)  # 0.1 + 0.7 ends where 0.8 begins
             below = draw < F.lit(last)
@@ -204,6 +210,10 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str) -> DataFrame:
         case ops.Join():
             return join(op, inputs[0], inputs[1])
     raise AssertionError(f"{op.kind} is not a relational operator")
+
+
+def _drawn(text: str, positions: Sequence[str], epoch: int | None) -> str:
+    return text if getattr(text, "column", None) is not None else by_position(text, positions, epoch)
 
 
 def plain_aggregate(op: ops.Aggregate, df: DataFrame) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -14,10 +14,12 @@ from pyspark.sql.types import StructType
 
 from samovar.compile.aggregates import Accumulators, decompose, uses_order
 from samovar.compile.analysis import Analysis, apply_empty, empty_frame
+from samovar.compile.chance import draws
 from samovar.compile.columns import quiet_analysis
+from samovar.compile.epoch_expressions import epoch_expressions
 from samovar.compile.levels import Placement, place
 from samovar.compile.native import quoted, starless
-from samovar.compile.shapes import Shape, is_volatile
+from samovar.compile.shapes import Shape
 from samovar.errors import SchemaProblem
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
@@ -107,12 +109,12 @@ def make_plan(
 
     `positions`: whether every edge carries positions, as a trace needs them; nothing else differs then.
     """
-    graph = analysis.graph
-    volatile = frozenset(n for n, op in graph.ops.items() if is_volatile(op))
+    graph = epoch_expressions(spark, analysis.graph, analysis.schemas, int(settings["now"]))
+    analysis = replace(analysis, graph=graph)
     shapes = dict(analysis.shapes)
     accumulators: dict[str, Accumulators] = {}
     while True:  # an aggregate that cannot be cut keeps its input, which may change what is placed where
-        placement = place(graph, shapes, volatile, sizes)
+        placement = place(graph, shapes, analysis.volatile, sizes)
         draft = Plan(graph, analysis.schemas, placement, analysis.referenced, {}, {}, {}, frozenset(), {})
         width = _widths(graph, shapes, set(graph.ops) if positions else _positions_needed(draft))
         uncut = [n for n, shape in shapes.items() if shape == "accumulate" and n not in accumulators]
@@ -228,7 +230,8 @@ def _positions_needed(plan: Plan) -> set[str]:
                 case "sink":
                     wants = False
                 case _:
-                    wants = consumer in needed or isinstance(op, ops.Sample)
+                    drawn = isinstance(op, ops.Sample) or any(draws(t) for t in op.expressions())
+                    wants = consumer in needed or drawn
             if wants:
                 needed.add(name)
     return needed

@@ -1,4 +1,4 @@
-"""How each operator behaves over epochs, told from its text alone. Pure: needs no Spark.
+"""How each operator behaves over epochs, told from its kind and the nature of its expressions. Pure: needs no Spark.
 
 | shape      | over an epoch                                                                       |
 |------------|-------------------------------------------------------------------------------------|
@@ -19,13 +19,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
 
-from samovar.compile.sqltext import AGGREGATES, SqlTextError, tokenise
+from samovar.compile.chance import CHANCE, NUMBERING, PLACES
+from samovar.compile.samples import is_drawn
+from samovar.compile.sqltext import AGGREGATES, GENERATORS, function_names
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 
-__all__ = ["GENERATORS", "Shape", "function_names", "is_volatile", "shape_of"]
+__all__ = ["Nature", "Shape", "nature_by_names", "shape_of"]
 
 Shape = Literal[
     "source",
@@ -42,36 +45,52 @@ Shape = Literal[
     "sink",
 ]
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-GENERATORS = _words(
-    """explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
-    variant_explode_outer collations"""
-)
-VOLATILE = _words(
-    """rand randn random uuid uniform randstr shuffle current_timestamp now localtimestamp current_date curdate
-    current_time monotonically_increasing_id spark_partition_id input_file_name
-    input_file_block_start input_file_block_length"""
-)
-_WITHOUT_PARENTHESES = _words("current_timestamp current_date current_time localtimestamp")
-_NOW_IF_EMPTY = _words("unix_timestamp")
-"""The present time if nothing is handed to them."""
 _OVER = re.compile(r"\bover\b\s*(\(|\w)", re.IGNORECASE)
 
 
-def shape_of(op: Op, *, stateless: bool = False) -> Shape:
+@dataclass(frozen=True)
+class Nature:
+    """What the expressions of an operator do with rows (`natures` asks Spark).
+
+    `gathers`: they look at many rows (aggregates, windows). `generates`: one row can give several. `volatile`: computed
+    again, they may give something else. `undivided`: only one query over all rows gives what Spark would give.
+    """
+
+    gathers: bool = False
+    generates: bool = False
+    volatile: bool = False
+    undivided: bool = False
+
+    def __or__(self, other: Nature) -> Nature:
+        return Nature(
+            self.gathers or other.gathers,
+            self.generates or other.generates,
+            self.volatile or other.volatile,
+            self.undivided or other.undivided,
+        )
+
+
+def nature_by_names(text: str) -> Nature:
+    """A guess by the names of functions, for text that Spark cannot be asked about."""
+    called = function_names(text)
+    return Nature(
+        gathers=bool(called & AGGREGATES) or bool(_OVER.search(text)),
+        generates=bool(called & GENERATORS),
+        volatile=bool(called & (CHANCE | PLACES | {NUMBERING})),
+    )
+
+
+def shape_of(op: Op, nature: Nature = Nature(), *, stateless: bool = False) -> Shape:  # noqa: B008 (it is frozen)
     """The shape of an operator; `stateless` is what a Python operator's class says of itself."""
     match op:
-        case _ if isinstance(op, ops.SOURCES):
+        case _ if isinstance(op, ops.SOURCES) or is_drawn(op):
             return "source"
         case ops.Select() | ops.WithColumns():
-            called = {name for text in op.expressions() for name in function_names(text)}
-            if called & AGGREGATES or any(_OVER.search(text) for text in op.expressions()):
+            if nature.gathers or nature.undivided:
                 return "keep"
-            return "many" if called & GENERATORS else "one"
+            return "many" if nature.generates else "one"
+        case ops.Filter() if nature.undivided:
+            return "keep"
         case ops.Filter() | ops.DropNa() | ops.Sample():
             return "some"
         case ops.Rename() | ops.ToDF() | ops.Drop() | ops.FillNa() | ops.Replace() | ops.Alias():
@@ -90,35 +109,9 @@ def shape_of(op: Op, *, stateless: bool = False) -> Shape:
             return "accumulate"
         case ops.Aggregate():
             plain = op.grouping == "groupBy" and op.pivot is None
-            return "accumulate" if plain else "keep"
+            return "accumulate" if plain and not nature.undivided else "keep"
         case ops.Sort() | ops.SetOperation():
             return "keep"
         case ops.Sink() | ops.Write():
             return "sink"
     raise AssertionError(f"no shape for {op.kind}")
-
-
-def is_volatile(op: Op) -> bool:
-    """Whether an expression of the operator may give another value when computed again."""
-    return any(function_names(text) & VOLATILE or _asks_the_time(text) for text in op.expressions())
-
-
-def _asks_the_time(text: str) -> bool:
-    try:
-        words = [t.text.lower() for t in tokenise(text)]
-    except SqlTextError:
-        return False
-    if _WITHOUT_PARENTHESES & set(words):
-        return True
-    return any(w in _NOW_IF_EMPTY and words[i + 1 : i + 3] == ["(", ")"] for i, w in enumerate(words))
-
-
-def function_names(text: str) -> frozenset[str]:
-    """The functions a SQL text (or a printed Column) calls, in lower case; more rather than fewer when in doubt."""
-    try:
-        tokens = tokenise(text)
-    except SqlTextError:
-        return frozenset(w.lower() for w in re.findall(r"(\w+)\s*\(", text))
-    following = [*tokens[1:], None]
-    named = zip(tokens, following, strict=True)
-    return frozenset(t.text.lower() for t, after in named if after is not None and after.text == "(")

@@ -10,23 +10,26 @@ Not promised: that the text is valid SQL; Spark's own parser remains the judge o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 __all__ = [
     "AGGREGATES",
+    "GENERATORS",
     "AggregateCall",
     "SqlTextError",
     "Star",
     "Token",
     "UnsupportedSqlError",
     "aggregate_calls",
+    "function_names",
     "is_call",
     "is_plain_name",
     "matching_bracket",
     "quote_name",
     "quote_string",
+    "replace_calls",
     "split_alias",
     "split_top_level",
     "stars",
@@ -64,19 +67,9 @@ _KEYWORDS = _words(
 )
 
 
-_GENERATORS = frozenset(
-    (
-        "explode",
-        "explode_outer",
-        "inline",
-        "inline_outer",
-        "json_tuple",
-        "posexplode",
-        "posexplode_outer",
-        "stack",
-        "variant_explode",
-        "variant_explode_outer",
-    )
+GENERATORS = _words(
+    """collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
+    variant_explode variant_explode_outer"""
 )
 
 # Every aggregate function of Spark 4.3 (and `grouping`, which only makes sense among them), in lower case.
@@ -266,6 +259,44 @@ def unqualified(sql: str, qualifiers: Collection[str]) -> str:
     return made + sql[place:]
 
 
+def function_names(text: str) -> frozenset[str]:
+    """The functions a SQL text (or a printed Column) calls, in lower case; more rather than fewer when in doubt."""
+    try:
+        tokens = tokenise(text)
+    except SqlTextError:
+        return frozenset(w.lower() for w in re.findall(r"(\w+)\s*\(", text))
+    following = [*tokens[1:], None]
+    named = zip(tokens, following, strict=True)
+    return frozenset(t.text.lower() for t, after in named if after is not None and after.text == "(")
+
+
+def replace_calls(sql: str, replacement: Callable[[str, list[str]], str | None]) -> str:
+    """The text with some function calls written otherwise; unchanged if it cannot be read.
+
+    `replacement` is asked about each call, inner ones first, with the function's name in lower case and the texts of
+    its arguments; None leaves the call as it is.
+    """
+    try:
+        tokens = tokenise(sql)
+    except SqlTextError:
+        return sql
+    made, place, index = "", 0, 0
+    while index < len(tokens):
+        closing = matching_bracket(tokens, index + 1) if is_call(tokens, index) else None
+        if closing is None:
+            index += 1
+            continue
+        token, opening = tokens[index], tokens[index + 1]
+        inside = replace_calls(sql[opening.end : tokens[closing].start], replacement)
+        args = [inside[arg[0].start : arg[-1].end] for arg in split_top_level(tokenise(inside)) if arg]
+        qualified = index > 0 and tokens[index - 1].text == "."
+        written = None if qualified else replacement(token.name.lower(), args)
+        made += sql[place : token.start]
+        made += f"{sql[token.start : opening.end]}{inside})" if written is None else written
+        place, index = tokens[closing].end, closing + 1
+    return made + sql[place:]
+
+
 def is_plain_name(name: str) -> bool:
     """Whether a name can stand in SQL text without backticks."""
     return _PLAIN.match(name) is not None and name.lower() not in _KEYWORDS
@@ -322,7 +353,7 @@ def aggregate_calls(sql: str) -> list[AggregateCall]:
             raise UnsupportedSqlError(f"{token.text} in an aggregate expression")
         if is_call(tokens, index):
             name = token.name.lower()
-            if name in _GENERATORS:
+            if name in GENERATORS:
                 raise UnsupportedSqlError(f"{name} makes rows")
             if name in AGGREGATES:
                 if index and tokens[index - 1].text == ".":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -231,18 +232,20 @@ class Frame(Shorthands):
     def sample(
         self, withReplacement: Any = None, fraction: Any = None, seed: Any = None, *, name: str | None = None
     ) -> Frame:
-        """Keep each row with a probability. Arguments as in PySpark; with replacement is not supported."""
+        """Keep each row with a probability. Arguments as in PySpark.
+
+        With a seed these are the rows that Spark draws, before the run, as one query; that works behind a source and
+        operators that look at one row at a time. Without a seed each row is decided by its place in the source.
+        """
         replacing = withReplacement
         if withReplacement is not None and not isinstance(withReplacement, bool):  # sample(fraction, seed)
             replacing, fraction, seed = None, withReplacement, fraction if fraction is not None else seed
-        if replacing:
-            raise UnsupportedMethod(
-                "A Frame samples without replacement.",
-                hint="Leave withReplacement out, or use .apply(YourSampler()).",
-            )
-        if fraction is None or not 0 <= float(fraction) <= 1:
+        if replacing and seed is None:
+            seed = secrets.randbits(31)  # only Spark can draw a row twice
+        if fraction is None or not (float(fraction) >= 0 and (replacing or float(fraction) <= 1)):
             raise WorkflowError(f"Expected a fraction between 0 and 1, got {fraction!r}.")
-        return self._add(ops.Sample, name, fraction=float(fraction), seed=int(seed or 0))
+        drawn = None if seed is None else int(seed)
+        return self._add(ops.Sample, name, fraction=float(fraction), seed=drawn, replacement=bool(replacing))
 
     # --- several inputs ---------------------------------------------------------------------------------------------
 

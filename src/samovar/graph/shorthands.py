@@ -73,10 +73,14 @@ class Shorthands:
     def randomSplit(
         self, weights: Sequence[float], seed: int | None = None, *, name: str | None = None
     ) -> list[Frame]:
-        """Frames that share no row and together have all, in these shares; the same rows every time."""
+        """Frames that share no row and together have all, in these shares; the same rows every time.
+
+        With a seed these are the parts that Spark makes, as `sample` has it.
+        """
         shares = tuple(float(w) for w in weights)
+        drawn = None if seed is None else int(seed)
         return [
-            self._add(ops.Split, f"{name}_{i}" if name else None, weights=shares, part=i, seed=int(seed or 0))
+            self._add(ops.Split, f"{name}_{i}" if name else None, weights=shares, part=i, seed=drawn)
             for i in range(len(shares))
         ]
 

@@ -48,7 +48,7 @@ class Graph:
 
     @property
     def sources(self) -> list[Op]:
-        return [o for o in self.ops.values() if isinstance(o, ops.SOURCES)]
+        return [o for o in self.ops.values() if not o.inputs]
 
     def upstream(self, name: str) -> Iterator[Op]:
         """All operators that feed `name`, directly or not, each once."""

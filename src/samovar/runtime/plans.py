@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from samovar.compile.analysis import Analysis, analyse
+from samovar.compile.analysis import Analysis, analyse, referenced
+from samovar.compile.native import apply_native
 from samovar.compile.plan import Plan, make_plan
+from samovar.compile.samples import drawn_as_sources, is_drawn
 from samovar.errors import RecordingError
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
@@ -21,10 +23,10 @@ from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.session import spark_session
-from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
+from samovar.runtime.sources import Source, check_unchanged, list_source, source_frame, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources
 
-__all__ = ["Plans", "as_sql", "cores", "list_sources", "made_live", "plans_of", "schema"]
+__all__ = ["Plans", "as_sql", "cores", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
 
 log = logging.getLogger("samovar")
 
@@ -64,8 +66,9 @@ def plans_of(
         graph, pickled = read_code(recording, read_graph(recording))
     for source in sources.values():
         restore_chunks(session, source, log.info)
+    graph = drawn_as_sources(graph)
     analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-    settings = dict(history.started.options)
+    settings = {"now": int(history.started.at * 1_000_000), **history.started.options}
     made = [
         make_plan(
             session,
@@ -78,6 +81,34 @@ def plans_of(
         for positions in (False, True)
     ]
     return Plans(made[0], made[1], sources, pickled)
+
+
+def with_draws(session: SparkSession, graph: Graph) -> Graph:
+    """The graph that a run works on: samples that Spark draws are sources, with the frames they are drawn by."""
+    names = referenced(graph)
+    frames: dict[str, DataFrame] = {}
+
+    def frame(name: str) -> DataFrame:
+        if name not in frames:
+            op = graph.ops[name]
+            if not op.inputs:
+                made = source_frame(session, op, graph.live.get(name))
+            else:
+                made = drawn(op, [frame(up) for up in op.inputs])
+            frames[name] = made.alias(name) if name in names else made
+        return frames[name]
+
+    def drawn(op: Op, inputs: list[DataFrame]) -> DataFrame:
+        match op:
+            case ops.Sample():
+                return inputs[0].sample(op.replacement, op.fraction, op.seed)
+            case ops.Split():
+                return inputs[0].randomSplit(list(op.weights), op.seed)[op.part]
+        return apply_native(op, inputs, "one")
+
+    made = drawn_as_sources(graph)
+    live = {n: frame(n) for n, op in made.ops.items() if is_drawn(op)}
+    return Graph(made.name, made.ops, {**made.live, **live})
 
 
 def schema(flow: Workflow, name: str) -> Any:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
+from samovar.compile.samples import is_drawn
 from samovar.control.events import StopRequested
 from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
@@ -46,12 +47,13 @@ from samovar.runtime.interactions import Interactions
 from samovar.runtime.marks import Policy
 from samovar.runtime.options import check_options, remove_if_empty
 from samovar.runtime.pacing import Pacer
-from samovar.runtime.plans import cores, list_sources, made_live
+from samovar.runtime.plans import cores, list_sources, made_live, with_draws
 from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import read_result, recorded_progress
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
+from samovar.runtime.sources import source_schema
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
 from samovar.runtime.visitors import open_door
@@ -114,21 +116,29 @@ def start(
     made = Run(recording, scratch=root if scratch else None)
     try:
         session = spark if spark is not None else spark_session(master=master, conf=conf)
+        written = None
+        if any(is_drawn(op) for op in graph.ops.values()):
+            # what samples are drawn from is checked and written down, but is not part of the run
+            schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
+            written = analyse(session, graph, schemas).graph
+            made._note("draws samples")
+            graph = with_draws(session, written)
         sources = list_sources(session, graph, recording, made._note)
         analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
         buckets = workers or max(4, 2 * cores(session))
-        settings = {"buckets": buckets, "parallelism": max(2, cores(session))}
+        now = time.time()
+        settings = {"buckets": buckets, "parallelism": max(2, cores(session)), "now": int(now * 1_000_000)}
         plan = make_plan(
             session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
         )
         pickled = {
             n: code.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
         }
-        write_down(recording, plan.graph, sources, pickled)
+        write_down(recording, written or analysis.graph, sources, pickled)
         assert recording.log is not None
         recording.log.append(
             RunStarted(
-                at=time.time(),
+                at=now,
                 format=1,
                 run=run,
                 workflow=flow.name,

@@ -434,7 +434,7 @@ def source_frame(spark: SparkSession, op: Op, live: Any = None) -> DataFrame:
                 return generated(spark, op)
             case ops.Query():
                 return queried(spark, op)
-            case ops.FrameSource():
+            case ops.FrameSource() | ops.Sample() | ops.Split():
                 if live is None:
                     raise SourceError("The live DataFrame is gone.", operator=op.name)
                 df: DataFrame = live

@@ -224,13 +224,17 @@ class Limit(Op, tag="limit", frozen=True, kw_only=True):
 
 
 class Sample(Op, tag="sample", frozen=True, kw_only=True):
-    """Keeps each row with the given probability, decided by its position and the seed: the same rows every time.
+    """Keeps each row with the given probability.
 
-    Each row has a number from 0 to 1; those from `start` to `start + fraction` are kept. So samples with one seed and
-    stretches that do not overlap have no row in common.
+    With a `seed` these are the rows that Spark draws for it: Spark draws them before the run, as one query, so what
+    comes before must be a source and operators that look at one row (see `samovar.compile.samples`). Without one, a row
+    is decided by its position, the same way every time: each row has a number from 0 to 1, and those from `start` to
+    `start + fraction` are kept. So samples of stretches that do not overlap have no row in common.
     """
 
     fraction: float
-    seed: int = 0
+    seed: int | None = None
     start: float = 0.0
+    replacement: bool = False
+    """Whether a row can be drawn several times; needs a seed."""
     summary: ClassVar[str] = "keeps a share of the rows"

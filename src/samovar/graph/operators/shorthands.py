@@ -136,14 +136,15 @@ class Sentiment(Op, tag="sentiment", frozen=True, kw_only=True):
 
 
 class Split(Op, tag="split", frozen=True, kw_only=True):
-    """One part of a random split, as `randomSplit` makes it; short for a `sample`.
+    """One part of a random split, as `randomSplit` makes it; without a seed short for a `sample`.
 
-    Operators with the same input, `weights` and `seed` and different parts share no row, and together have all.
+    Operators with the same input, `weights` and `seed` and different parts share no row, and together have all. With a
+    seed they are the parts that Spark makes, before the run.
     """
 
     weights: tuple[float, ...] = (0.8, 0.2)
     part: int = 0
-    seed: int = 0
+    seed: int | None = None
     summary: ClassVar[str] = "keeps one part of a random split"
 
     def plain(self) -> Op:
@@ -159,7 +160,9 @@ class Split(Op, tag="split", frozen=True, kw_only=True):
                 hint="Each weight has a part; the first is 0.",
                 operator=self.name,
             )
+        if self.seed is not None:
+            return self
         total = sum(self.weights)
         start = sum(self.weights[: self.part]) / total
         stop = 1.0 if self.part == len(self.weights) - 1 else sum(self.weights[: self.part + 1]) / total
-        return Sample(name=self.name, inputs=self.inputs, fraction=stop - start, seed=self.seed, start=start)
+        return Sample(name=self.name, inputs=self.inputs, fraction=stop - start, start=start)

@@ -1,0 +1,108 @@
+"""What the expressions of an operator do with rows, as Spark's analysis says: row by row, over many rows, by chance.
+
+Function names do not tell: Spark adds functions, and people register their own. Spark knows, and can be asked without
+running anything: as a condition of a join it takes only what looks at one row and always gives the same, and says of
+anything else what is wrong with it.
+
+Cost: one analysis for an operator that calls functions (about 10 ms on a warm session), one more for each of its
+expressions if that one fails. Operators that call no function are not asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+from typing import cast
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from samovar.compile.chance import CHANCE, NUMBERING, PLACES, draws
+from samovar.compile.clock import CLOCK
+from samovar.compile.columns import quiet_analysis
+from samovar.compile.shapes import Nature, nature_by_names
+from samovar.compile.sqltext import SqlTextError, function_names, split_alias, stars
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.ids import HIDDEN
+
+__all__ = ["nature_of"]
+
+_BY_QUERY = CHANCE | CLOCK | {NUMBERING}
+"""What has one meaning for a whole query: its epochs, each a query of its own, must agree on it."""
+_WORD = re.compile(r"[a-z]\w*")
+
+
+def nature_of(op: Op, inputs: Sequence[DataFrame]) -> Nature:
+    """What an operator's expressions do on rows of its inputs, which need to have no rows."""
+    if isinstance(op, ops.Aggregate):
+        drawn = [_divided(Nature(volatile=draws(t)), t) for t in op.expressions()]
+        return Nature(undivided=any(n.volatile or n.undivided for n in drawn))
+    asked = [t for t in op.expressions() if _calls(t)]
+    if not asked or not isinstance(op, ops.Select | ops.WithColumns | ops.Filter):
+        return Nature()
+    df = inputs[0]
+    with quiet_analysis():
+        alone = df.sparkSession.range(1).select(F.lit(1).alias(f"{HIDDEN}alone"))
+        try:
+            _probe(df, alone, asked)
+            found = [Nature()] * len(asked)
+        except PySparkException:
+            found = [_asked(df, alone, text) for text in asked]
+    return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(found, asked, strict=True)))
+
+
+def _calls(text: str) -> bool:
+    return _is_column(text) or bool(function_names(text))
+
+
+def _is_column(text: str) -> bool:
+    return getattr(text, "column", None) is not None
+
+
+def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
+    try:
+        _probe(df, alone, [text])
+    except PySparkException as error:
+        condition = str(error.getCondition() or "")
+        if condition.startswith("INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
+            return Nature(volatile=True)
+        if condition.startswith("UNSUPPORTED_EXPR_FOR_OPERATOR"):
+            return Nature(gathers=True)
+        if condition.startswith("UNSUPPORTED_GENERATOR"):
+            return Nature(generates=True)
+        return nature_by_names(
+            text
+        )  # something that cannot stand in a condition at all, such as `stack(...) AS (a, b)`
+    return Nature()
+
+
+def _probe(df: DataFrame, alone: DataFrame, texts: Sequence[str]) -> None:
+    """Raises what Spark has against these expressions as the condition of a join."""
+    conditions = [_value(text).isNull() for text in texts]
+    _ = df.join(alone, reduce(lambda a, b: a | b, conditions)).schema
+
+
+def _value(text: str) -> Column:
+    if _is_column(text):
+        return cast(Column, text.column)  # type: ignore[attr-defined]
+    try:
+        bare = split_alias(text)[0]
+    except SqlTextError:
+        bare = text
+    return F.expr(f"struct({bare})" if stars(bare) else bare)
+
+
+def _divided(nature: Nature, text: str) -> Nature:
+    """The nature, and whether the expression can be computed epoch by epoch.
+
+    What is drawn or numbered by Spark, and the present time, are written so that epochs agree (see `chance`, `clock`);
+    that needs text. A Python function that Spark is told not to repeat is called once a tuple in any case.
+    """
+    if _is_column(text):
+        words = set(_WORD.findall(text.lower()))
+        return nature | Nature(undivided=bool(words & _BY_QUERY))
+    known = function_names(text) & (CHANCE | PLACES | {NUMBERING})
+    return nature | Nature(undivided=nature.volatile and not known)
