@@ -109,6 +109,10 @@ CASES: list[tuple[Callable[[Frame], Frame], ops.Op]] = [
     (lambda f: f.sample(0.5, seed=7, name="n"), ops.Sample(name="n", fraction=0.5, seed=7)),
     (lambda f: f.sample(False, 0.5, 7, name="n"), ops.Sample(name="n", fraction=0.5, seed=7)),
     (lambda f: f.sample(fraction=0.5, seed=7, name="n"), ops.Sample(name="n", fraction=0.5, seed=7)),
+    (
+        lambda f: f.sample(True, 1.5, 7, name="n"),
+        ops.Sample(name="n", fraction=1.5, seed=7, replacement=True),
+    ),
     (lambda f: f.agg("count(*) AS n", name="n"), ops.Aggregate(name="n", aggregates=("count(*) AS n",))),
     (
         lambda f: f.groupBy("b").agg("sum(a) AS s", X, name="n"),
@@ -293,7 +297,7 @@ BAD: list[tuple[Callable[[Frame], Any], str]] = [
     (lambda f: f.offset(-1), "0 or more"),
     (lambda f: f.sample(2.0), "between 0 and 1"),
     (lambda f: f.sample(), "between 0 and 1"),
-    (lambda f: f.sample(True, 0.5), "without replacement"),
+    (lambda f: f.sample(True, -0.5), "between 0 and 1"),
     (lambda f: f.join(f, "a", "lefft"), "Did you mean 'left'"),
     (lambda f: f.join(f, "a", build="both"), "build="),
     (lambda f: f.agg(), "at least one aggregate"),

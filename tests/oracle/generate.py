@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
+from tests.oracle.chance_steps import CHANCE_STEPS
 from tests.oracle.ordered_steps import ORDERED_STEPS
 from tests.oracle.programs import PLAIN, TYPES, Program, columns_of, pick, quoted, random_table
 from tests.oracle.support import write_files
@@ -433,4 +434,5 @@ _STEPS: tuple[Callable[[random.Random, Program], None], ...] = (
     _sort,
     _batches,
     *ORDERED_STEPS,
+    *CHANCE_STEPS,
 )

@@ -43,7 +43,12 @@ def write_files(folder: Path, table: pa.Table, cuts: Sequence[int] | int = 3) ->
 
 
 def run_flow(
-    spark: SparkSession, flow: sv.Workflow, record: Path, *, epoch_bytes: int = ONE_FILE, **options: Any
+    spark: SparkSession,
+    flow: sv.Workflow,
+    record: Path,
+    *,
+    epoch_bytes: int | None = ONE_FILE,
+    **options: Any,
 ) -> Any:
     """A whole run with a recording."""
     return flow.run(spark=spark, record=record, epoch_bytes=epoch_bytes, progress=False, **options)

@@ -1,4 +1,4 @@
-"""Random programs over random tables: a run gives what plain Spark gives, for any epoch size.
+"""Random programs over random tables: a run gives what plain Spark gives, for any epoch length, watched or not.
 
 Names and types count as well; the order counts where a program ends in a sort. Programs are seeded: CI runs the same
 few each time, `scripts/test --slow` more of them. A failure prints the program.
@@ -34,13 +34,22 @@ def compare(spark: SparkSession, seed: int, *, steps: int) -> None:
         program = random_program(rnd, spark, Path(folder), steps=rnd.randrange(2, steps + 1))
         note(program.text())
         expected = program.plain[-1].toArrow()
-        for size in EPOCH_SIZES:
+        for size in (*EPOCH_SIZES, None):
             flow = sv.Workflow("random")
             program.on_frames(flow)[-1].sink("S")
-            result = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size).result("S")
-            assert_same(
-                expected, result, ordered=program.is_sorted, note=f"seed {seed}, epochs of {size} bytes"
-            )
+            run = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size, watch=size is None)
+            how = "watched" if size is None else f"epochs of {size} bytes"
+            assert_same(expected, run.result("S"), ordered=program.is_sorted, note=f"seed {seed}, {how}")
+
+
+def test_programs_have_draws_and_unknown_functions_as_text_and_as_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    texts = ""
+    for seed in range(12):
+        texts += random_program(random.Random(seed), spark, tmp_path / str(seed), steps=8).text()
+    for word in ("(text)", "(Column)", "oracle_", "vector_sum", "sample(", "(True)", "(False)"):
+        assert word in texts
 
 
 @given(seed=st.integers(0, 1 << 32))

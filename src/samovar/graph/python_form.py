@@ -232,6 +232,15 @@ def _named(method: str, *fields: str) -> Callable[[Any, str, list[str]], str | N
     return write
 
 
+def _sample(op: ops.Sample, first: str, ups: list[str]) -> str | None:
+    if op.start:
+        return None  # a stretch of a split; no method makes it
+    given = [True, op.fraction, op.seed] if op.replacement else [op.fraction, op.seed]
+    if op.seed is None:
+        given.pop()
+    return f"{first}.sample({_arguments(*given, name=op.name)})"
+
+
 _METHODS: dict[type[Op], Callable[[Any, str, list[str]], str | None]] = {
     ops.Select: _method(lambda op: f"selectExpr({_arguments(*op.columns, name=op.name)})"),
     ops.Filter: _method(lambda op: f"filter({_arguments(op.condition, name=op.name)})"),
@@ -261,7 +270,7 @@ _METHODS: dict[type[Op], Callable[[Any, str, list[str]], str | None]] = {
             else f"offset({_arguments(op.offset, name=op.name)})"
         )
     ),
-    ops.Sample: _named("sample", "fraction", "seed"),
+    ops.Sample: _sample,
     ops.Search: _named("search", "columns", "terms", "how", "require", "case_sensitive", "invert"),
     ops.Clean: _named("clean", "columns", "steps", "as_type"),
     ops.Sentiment: _named("sentiment", "column", "into"),
