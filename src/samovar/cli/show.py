@@ -208,7 +208,7 @@ def _result(found: Found, op: Op) -> dict[str, Any]:
     if isinstance(op, ops.Write):
         published = op.name in found.history.published
         return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
-    folders = found.recording.parts("results", op.name, found.history.epochs)
+    folders = found.recording.parts("results", op.name, found.history.epochs, check=False)
     return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
 
 

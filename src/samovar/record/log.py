@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingTooNew, StorageProblem
+from samovar.record.digests import Digest
 
 __all__ = [
     "FORMAT",
@@ -41,7 +42,8 @@ __all__ = [
     "read_log",
 ]
 
-FORMAT = 1
+FORMAT = 2
+"""The newest format this Samovar writes and reads. 2: facts name files with digests, a resume may cut epochs off."""
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True):
@@ -70,6 +72,8 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
     """The first fact of every log."""
 
     format: int
+    reader: int = 0
+    """The oldest format whose readers can make sense of the recording (0: that of the recording itself)."""
     run: str
     workflow: str
     samovar: str
@@ -77,12 +81,16 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
     python: str
     options: dict[str, Any] = {}
     parent: str | None = None
+    files: dict[str, Digest] = {}
+    """Workflow, sources, code and kept inputs, by their path in the recording."""
 
 
 class RunResumed(Fact, tag="run-resumed", frozen=True, kw_only=True):
-    """A process took the run up again after `epoch` committed epochs."""
+    """A process took the run up again after `epoch` epochs: those the log has from there on count no longer."""
 
     epoch: int
+    damaged: tuple[str, ...] = ()
+    """Why some do not: files of theirs that are not whole, by their path in the recording."""
 
 
 class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
@@ -109,6 +117,10 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     """In an epoch that hands states over to other code: the versions in force from here on."""
     switched: dict[str, int] = {}
     """In an epoch inside which operators went over to other code: the versions in force from the next one on."""
+    files: dict[str, Digest] = {}
+    """The files of the epoch's folder, by their path in it; state files carry checksums of their own."""
+    code_files: dict[str, Digest] = {}
+    """Versions of code that `code` and `switched` name, by their path in the recording."""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -153,6 +165,8 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     """The attempt whose states at marks are kept; empty: none are."""
     marks: tuple[tuple[int, ...], ...] = ()
     """The positions of these marks."""
+    files: dict[str, Digest] = {}
+    """The files of the attempt's folder that have no checksum of their own."""
 
 
 class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
@@ -191,6 +205,8 @@ class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):
 
     epoch: int
     operators: dict[str, int]
+    files: dict[str, Digest] = {}
+    """Where that code lies, by the path in the recording."""
 
 
 class ResultPublished(Fact, tag="result-published", frozen=True, kw_only=True):
@@ -269,7 +285,9 @@ def read_log(path: Path) -> Iterator[AnyFact]:
     """The facts in order. A last line cut short is dropped; damage before it raises RecordingCorrupt."""
     with path.open("rb") as file:
         lines = file.read().split(b"\n")
-    tail = lines.pop()  # empty when the file ends with a newline; else a line cut short
+    tail = (
+        lines.pop()
+    )  # empty when the file ends with a newline; else a line cut short, or damaged at its end
     for number, line in enumerate(lines):
         body = line[9:]
         if len(line) < 10 or line[:9] != b"%08x " % zlib.crc32(body):
@@ -278,18 +296,54 @@ def read_log(path: Path) -> Iterator[AnyFact]:
                 hint=f"The {number} facts before it are sound.",
             )
         if number == 0:
-            _check_format(body, path)
-        yield _decode(body)
-    del tail
+            first = _check_format(body, path)
+        try:
+            yield _decode(body)
+        except msgspec.ValidationError as error:
+            raise _unknown(body, number, first, path, error) from None
+    if len(tail) > 10 and tail[:9] == b"%08x " % zlib.crc32(tail[9:-1]):  # a whole line, but for its newline
+        raise RecordingCorrupt(
+            f"The end of the last line of {path} is damaged.",
+            hint=f"The {len(lines)} facts before it are sound.",
+        )
 
 
-def _check_format(body: bytes, path: Path) -> None:
-    version = msgspec.json.decode(body).get("format", 0)
+def _check_format(body: bytes, path: Path) -> dict[str, Any]:
+    """The first fact as plain data, if this Samovar can make sense of those that follow."""
+    first: dict[str, Any] = msgspec.json.decode(body)
+    version = first.get("reader") or first.get("format", 0)
     if version > FORMAT:
         raise RecordingTooNew(
             f"{path.parent} has format {version}; this Samovar reads up to {FORMAT}.",
-            hint="Update Samovar (pip install -U samovar) to open it.",
+            hint=_update(first),
         )
+    return first
+
+
+def _unknown(
+    body: bytes, number: int, first: dict[str, Any], path: Path, error: msgspec.ValidationError
+) -> RecordingTooNew | RecordingCorrupt:
+    """What to say of a line whose bytes are sound and which is no fact that this Samovar knows."""
+    kind = msgspec.json.decode(body).get("fact")
+    known = {info.tag for info in map(_config, AnyFact.__args__)}
+    if kind in known:
+        return RecordingCorrupt(
+            f"Line {number + 1} of {path} is no '{kind}': {error}.",
+            hint=f"The {number} facts before it are sound. {_update(first)}",
+        )
+    return RecordingTooNew(
+        f"Line {number + 1} of {path} is a fact of the kind '{kind}', which this Samovar does not know.",
+        hint=_update(first),
+    )
+
+
+def _config(kind: type[msgspec.Struct]) -> msgspec.structs.StructConfig:
+    return kind.__struct_config__
+
+
+def _update(first: dict[str, Any]) -> str:
+    by = f" It was written by Samovar {first['samovar']}." if first.get("samovar") else ""
+    return f"Update Samovar (pip install -U samovar) to open it.{by}"
 
 
 def _whole_length(path: Path) -> int:

@@ -25,12 +25,24 @@ import re
 import shutil
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingNotFound, StorageProblem
+from samovar.record.digests import (
+    DAMAGED_START,
+    THREADS,
+    Digest,
+    check,
+    contents,
+    flush,
+    problem_of,
+    seal,
+    seal_files,
+)
 from samovar.record.log import (
     AnyFact,
     Counters,
@@ -47,11 +59,13 @@ from samovar.record.log import (
     TupleDecided,
     read_log,
 )
-from samovar.record.state_files import is_mark
+from samovar.record.state_files import is_mark, state_problem
 
 __all__ = ["History", "Recording", "find_recordings"]
 
 LOG = "log.jsonl"
+_NEEDED = ("results", "deltas", "stash", "rejected")
+"""What of an epoch's folder, beside states, a run needs to go on, or its results are made of."""
 
 
 @dataclass
@@ -84,9 +98,9 @@ class History:
             self.epochs.append(fact)
             self.failed = None
             if fact.code:
-                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch, operators=fact.code))
+                self.changes.append(_change(fact, fact.epoch, fact.code))
             if fact.switched:
-                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch + 1, operators=fact.switched))
+                self.changes.append(_change(fact, fact.epoch + 1, fact.switched))
         elif isinstance(fact, EpochFailed):
             self.failed = fact
         elif isinstance(fact, InteractionsMade):
@@ -101,6 +115,16 @@ class History:
             self.decided.append(fact)
         elif isinstance(fact, RunResumed):
             self.ended = None
+            if fact.epoch < len(self.epochs):
+                self._cut(fact.epoch)
+
+    def _cut(self, count: int) -> None:
+        """Keep so many epochs: those behind them, and what was made of them, count no longer."""
+        handed = {e.epoch for e in self.epochs[count:] if e.code}  # with them goes the state in its new form
+        self.changes = [c for c in self.changes if c.epoch <= count and c.epoch not in handed]
+        self.interactions = [i for i in self.interactions if i.epoch < count]
+        self.failed = None
+        del self.epochs[count:]
 
     def totals(self, before: int | None = None) -> dict[str, Counters]:
         """Each operator's counters over all committed epochs, or over those before one."""
@@ -129,6 +153,10 @@ class History:
         return found
 
 
+def _change(fact: EpochCommitted, epoch: int, versions: dict[str, int]) -> LogicChanged:
+    return LogicChanged(at=fact.at, epoch=epoch, operators=versions, files=fact.code_files)
+
+
 def add_counters(a: Counters | None, b: Counters) -> Counters:
     """Sum of two counters; ports an epoch did not use count as zero."""
     if a is None:
@@ -144,16 +172,19 @@ def add_counters(a: Counters | None, b: Counters) -> Counters:
 class Recording:
     """The folder of one run. `writable` recordings hold the lock; readers take none and see committed epochs only."""
 
-    def __init__(self, path: Path, *, lock: IO[Any] | None = None) -> None:
+    def __init__(self, path: Path, *, lock: IO[Any] | None = None, durable: bool = True) -> None:
         self.path = path
+        self.durable = durable
+        """Whether what is committed has to outlive a loss of power."""
         self._lock = lock
+        self._start: dict[str, Digest] | None = None
         self.log: Log | None = None
 
     # --- opening --------------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path) -> Recording:
-        """A new recording, locked for writing."""
+    def create(cls, path: Path, *, durable: bool = True) -> Recording:
+        """A new recording, locked for writing. `durable`: it has to outlive a loss of power."""
         try:
             path.mkdir(parents=True, exist_ok=False)
             (path / "epochs").mkdir()
@@ -163,7 +194,7 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
-        made = cls(path, lock=_lock(path))
+        made = cls(path, lock=_lock(path), durable=durable)
         made.log = Log(path / LOG)
         return made
 
@@ -236,10 +267,24 @@ class Recording:
         """Where an attempt at an epoch writes."""
         return self.path / "epochs" / f"{epoch:06d}-{attempt}"
 
-    def parts(self, kind: str, operator: str, epochs: Iterable[EpochCommitted]) -> list[Path]:
-        """The folders an operator filled in the given epochs, in order."""
-        found = (self.epoch_folder(e) / kind / slug_unique(operator) for e in epochs)
+    def parts(
+        self, kind: str, operator: str, epochs: Iterable[EpochCommitted], *, check: bool = True
+    ) -> list[Path]:
+        """The folders an operator filled in the given epochs, in order.
+
+        `check`: their files are compared with what was committed (RecordingCorrupt); each is read once by a process.
+        """
+        within = f"{kind}/{slug_unique(operator)}"
+        found = [(self.checked_folder(e, within) if check else self.epoch_folder(e)) / within for e in epochs]
         return [p for p in found if p.is_dir()]
+
+    def checked_folder(self, epoch: EpochCommitted | EpochFailed, within: str) -> Path:
+        """The folder of an epoch, of which all files below `within` are as they were committed."""
+        folder = self.attempt_folder(epoch.epoch, epoch.attempt)
+        for name, digest in epoch.files.items():
+            if name.startswith(f"{within}/"):
+                check(folder / name, digest)
+        return folder
 
     def state_files(
         self, operator: str, epochs: Iterable[EpochCommitted]
@@ -255,6 +300,106 @@ class Recording:
                 files.setdefault(state.bucket, []).append((folder / name, epoch))
         return files
 
+    # --- files and their digests ----------------------------------------------------------------------------------
+
+    def sealed(self, folder: Path) -> dict[str, Digest]:
+        """Flush an epoch's folder; the digests of its files, for the fact that commits it."""
+        return seal(folder, durable=self.durable)
+
+    def sealed_code(self, paths: Iterable[Path]) -> dict[str, Digest]:
+        """Flush files of code; their digests, for the fact that puts them into force."""
+        found = seal_files(paths, durable=self.durable)
+        if found and self.durable:
+            flush(self.path / "code")
+        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+
+    def sealed_start(self) -> dict[str, Digest]:
+        """Flush all that a run begins with, and the recording's own name; the digests, for the first fact."""
+        files = [p for p in self.path.glob("*.json") if p.name != "attach.json"]
+        folders = [self.path.parent, self.path]
+        for name in ("code", "inputs"):
+            inside, below = contents(self.path / name)
+            files += inside
+            folders += below
+        found = seal_files(files, durable=self.durable)
+        for folder in folders if self.durable else ():
+            flush(folder)
+        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+
+    def start_digests(self) -> dict[str, Digest]:
+        """What the first fact says of the files a run begins with; empty before it is written."""
+        if self._start is None:
+            first = next(iter(read_log(self.path / LOG)), None)
+            if not isinstance(first, RunStarted):
+                return {}
+            self._start = first.files
+        return self._start
+
+    def check_start(self, within: str) -> None:
+        """Raise RecordingCorrupt when a file that the run began with, or one below it, is not as it was."""
+        for name, digest in self.start_digests().items():
+            if name == within or f"/{within}/" in f"/{name}":
+                check(self.path / name, digest, hint=DAMAGED_START)
+
+    def read_code(self, operator: str, version: int = 0, files: Mapping[str, Digest] | None = None) -> bytes:
+        """An operator's code as it was kept; `files`: what the fact says that put a later version into force."""
+        path = self.code_path(operator, version)
+        known = self.start_digests() if files is None else files
+        digest = known.get(path.relative_to(self.path).as_posix())
+        if digest is not None:
+            check(
+                path,
+                digest,
+                hint="Pass the workflow (past.resume(flow=flow)), or restore the file from a copy.",
+            )
+        return path.read_bytes()
+
+    def code_path(self, operator: str, version: int = 0) -> Path:
+        """Where an operator's code lies: what it began with, or a later version."""
+        number = f".{version}" if version else ""
+        return self.path / "code" / f"{slug_unique(operator)}{number}.pkl"
+
+    def whole_epochs(
+        self, history: History, *, moved: Callable[[EpochCommitted, str], bool]
+    ) -> tuple[int, list[str]]:
+        """How many epochs a run can go on after, and what is wrong with files that keep it from more.
+
+        Reads all that going on and the results need: not states at marks, kept rows and decisions, which only looking
+        back needs. `moved`: whether a file of a result lies at its path by now.
+        """
+        needed: list[tuple[int, Path, Digest]] = []
+        for epoch in history.epochs:
+            folder = self.epoch_folder(epoch)
+            for name, digest in epoch.files.items():
+                if name.split("/", 1)[0] in _NEEDED and not moved(epoch, name):
+                    needed.append((epoch.epoch, folder / name, digest))
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(lambda n: problem_of(n[1], n[2]), needed))
+        problems = {
+            number: text for (number, _, _), text in zip(needed, found, strict=True) if text is not None
+        }
+        count = min(problems, default=len(history.epochs))
+        told = [text for text in found if text is not None]
+        known: dict[Path, str | None] = {}
+        while count and (bad := self._damaged_states(history.epochs[:count], known)):
+            told += [text for text in bad if text not in told]
+            count -= 1
+        return count, told
+
+    def _damaged_states(self, epochs: list[EpochCommitted], known: dict[Path, str | None]) -> list[str]:
+        """What is wrong with the files that give the states at the end of some epochs."""
+        found = []
+        for name in {n for e in epochs for n in e.state}:
+            for bucket, files in self.state_files(name, epochs).items():
+                for path, epoch in files:
+                    if path not in known:
+                        kind = (bucket, path.suffix == ".full")
+                        size = next(f.size for f in epoch.state[name] if (f.bucket, f.full) == kind)
+                        known[path] = state_problem(path, size)
+                    if (text := known[path]) is not None:
+                        found.append(text)
+        return found
+
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
         temporary = self.path / f".{name}.tmp"
@@ -263,6 +408,7 @@ class Recording:
 
     def read_json(self, name: str) -> Any:
         """A small file of plain data."""
+        self.check_start(name)
         try:
             return json.loads((self.path / name).read_text())
         except (OSError, ValueError) as error:

@@ -56,6 +56,7 @@ def plans_of(
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source)
+    recording.check_start("inputs")
     if graph is None and flow is not None:
         graph = made_live(flow.graph())
     if graph is not None:

@@ -28,6 +28,7 @@ from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.log import (
+    FORMAT,
     EpochCommitted,
     InteractionsMade,
     RunEnded,
@@ -104,7 +105,7 @@ def start(
     chosen = "runs" if isinstance(record, bool) else os.fspath(record)
     root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
     new = not root.exists()
-    recording = Recording.create(root.absolute() / run)
+    recording = Recording.create(root.absolute() / run, durable=not scratch)
     options = {
         "tau": tau,
         "checkpoints": checkpoints,
@@ -129,13 +130,14 @@ def start(
         recording.log.append(
             RunStarted(
                 at=time.time(),
-                format=1,
+                format=FORMAT,
                 run=run,
                 workflow=flow.name,
                 samovar=VERSION,
                 spark=spark_version,
                 python=platform.python_version(),
                 options={**options, **settings},
+                files=recording.sealed_start(),
             )
         )
     except BaseException as error:
@@ -288,6 +290,11 @@ class Run(Commands, Watching):
     def _note(self, text: str) -> None:
         self._message = text
         log.info(text)
+
+    def _warn(self, text: str) -> None:
+        """Have a person know: in `progress.note`, and where the program's warnings go."""
+        self._message = text
+        log.warning("run %s: %s", self.id, text)
 
     def _begin(
         self,

@@ -16,7 +16,7 @@ from samovar.graph import operators as ops
 from samovar.graph.code import function_source, source_of
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
-from samovar.record.store import Recording, slug_unique
+from samovar.record.store import Recording
 from samovar.runtime.sources import Source
 
 __all__ = ["is_code", "read_code", "read_graph", "read_sources", "read_workflow", "write_down"]
@@ -49,10 +49,9 @@ def write_down(
     )
     recording.write_json("sources.json", {n: msgspec.to_builtins(s) for n, s in sources.items()})
     if pickled:
-        folder = recording.path / "code"
-        folder.mkdir(exist_ok=True)
+        (recording.path / "code").mkdir(exist_ok=True)
         for name, body in pickled.items():
-            (folder / f"{slug_unique(name)}.pkl").write_bytes(body)
+            recording.code_path(name).write_bytes(body)
 
 
 def _with_text(op: Op, live: Any) -> Op:
@@ -103,13 +102,13 @@ def read_code(recording: Recording, graph: Graph) -> tuple[Graph, dict[str, byte
     for name, op in graph.ops.items():
         if not is_code(op):
             continue
-        path = recording.path / "code" / f"{slug_unique(name)}.pkl"
         try:
-            pickled[name] = path.read_bytes()
+            pickled[name] = recording.read_code(name)
             live[name] = pickle.loads(pickled[name])
         except Exception as error:
-            raise RecordingError(
-                f"The recorded code of operator '{name}' cannot be loaded: {error}",
+            kind = RecordingCorrupt if isinstance(error, RecordingCorrupt) else RecordingError
+            raise kind(
+                f"The recorded code of operator '{name}' cannot be loaded: {getattr(error, 'message', error)}",
                 operator=name,
                 hint="Pass the workflow: past.resume(flow=flow).",
             ) from error
