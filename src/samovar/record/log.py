@@ -12,14 +12,15 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from samovar.errors import RecordingCorrupt, RecordingTooNew, StorageProblem
+from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingTooNew, StorageProblem
 from samovar.record.digests import Digest
 
 __all__ = [
@@ -242,10 +243,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Log:
-    """The writing end. One process at a time (the store holds the lock); its threads take turns."""
+    """The writing end. One process at a time (the store holds the lock); its threads take turns.
 
-    def __init__(self, path: Path) -> None:
+    Where two processes write all the same, because locks are not kept there, the second one stops at its next fact
+    (RecordingInUse) and writes nothing: a fact is appended only while a file beside the log, made with exclusive
+    creation, says whose turn it is, and only where this process wrote last. `may_write` raises when it may no longer.
+    """
+
+    def __init__(self, path: Path, *, may_write: Callable[[], None] | None = None) -> None:
         self.path = path
+        self._may_write = may_write
+        self._fence = path.with_name(f".{path.name}.turn")
+        self._fence.unlink(missing_ok=True)  # left by a process that died in its turn
         self._turn = threading.Lock()
         self._length = _whole_length(path)
         self._file = path.open("ab", buffering=0)
@@ -256,8 +265,45 @@ class Log:
         """Write a fact and hand it to the disk before returning: the whole of it, or nothing (StorageProblem)."""
         body = _encode(fact)
         line = b"%08x %s\n" % (zlib.crc32(body), body)
-        with self._turn:
+        with self._turn, self._alone():
             self._write(line)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other process can append; raises RecordingInUse when one has done so."""
+        if self._may_write is not None:
+            self._may_write()
+        for wait in (0.01, 0.05, 0.25, None):
+            try:
+                os.close(os.open(self._fence, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+                break
+            except FileExistsError:
+                if wait is None:
+                    raise self._in_use() from None
+                time.sleep(wait)
+            except OSError as error:
+                raise self._unwritten(error) from error
+        try:
+            own = os.fstat(self._file.fileno())
+            if own.st_size != self._length or not os.path.samestat(own, self.path.stat()):
+                raise self._in_use()
+            yield
+        except FileNotFoundError:
+            raise self._in_use() from None
+        finally:
+            self._fence.unlink(missing_ok=True)
+
+    def _in_use(self) -> RecordingInUse:
+        return RecordingInUse(
+            f"Another process has written the log {self.path} since this one did: this one stops.",
+            hint="Its epochs up to there count. Look at what the other does: `samovar show`.",
+        )
+
+    def _unwritten(self, error: OSError) -> StorageProblem:
+        return StorageProblem(
+            f"The log {self.path} could not be written: {error}.",
+            hint="Free some space and resume the run: everything committed before is kept.",
+        )
 
     def _write(self, line: bytes) -> None:
         try:
@@ -271,10 +317,7 @@ class Log:
                 OSError
             ):  # what a full disk took of it must not stand before a later fact
                 self._file.truncate(self._length)
-            raise StorageProblem(
-                f"The log {self.path} could not be written: {error}.",
-                hint="Free some space and resume the run: everything committed before is kept.",
-            ) from error
+            raise self._unwritten(error) from error
 
     def close(self) -> None:
         """Close the file; facts appended so far stay."""

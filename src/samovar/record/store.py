@@ -1,7 +1,7 @@
 """A recording on disk: its folder, its lock, and what of it counts.
 
     <run>/
-      LOCK            held (flock) by the process that writes
+      LOCK, WRITER    held (flock) by the process that writes; which process that is, where locks are not kept
       log.jsonl       the facts (see log.py)
       workflow.json   the workflow as it was
       sources.json    every source's units: path, size, time, rows
@@ -18,6 +18,7 @@ may still write lands in a folder that never counts and is removed on the next o
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -29,9 +30,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingNotFound, StorageProblem
+from samovar.errors import RecordingCorrupt, RecordingNotFound, StorageProblem
 from samovar.record.digests import (
     DAMAGED_START,
     THREADS,
@@ -43,6 +44,7 @@ from samovar.record.digests import (
     seal,
     seal_files,
 )
+from samovar.record.lease import Lease, in_use
 from samovar.record.log import (
     AnyFact,
     Counters,
@@ -172,7 +174,7 @@ def add_counters(a: Counters | None, b: Counters) -> Counters:
 class Recording:
     """The folder of one run. `writable` recordings hold the lock; readers take none and see committed epochs only."""
 
-    def __init__(self, path: Path, *, lock: IO[Any] | None = None, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, lock: _Lock | None = None, durable: bool = True) -> None:
         self.path = path
         self.durable = durable
         """Whether what is committed has to outlive a loss of power."""
@@ -194,8 +196,9 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
-        made = cls(path, lock=_lock(path), durable=durable)
-        made.log = Log(path / LOG)
+        lock = _Lock(path)
+        made = cls(path, lock=lock, durable=durable)
+        made.log = Log(path / LOG, may_write=lock.lease.check)
         return made
 
     @classmethod
@@ -210,9 +213,21 @@ class Recording:
         next(iter(read_log(folder / LOG)), None)  # checks the format
         if not write:
             return cls(folder)
-        made = cls(folder, lock=_lock(folder))
-        made.log = Log(folder / LOG)
-        made.sweep()
+        try:
+            lock = _Lock(folder)
+        except OSError as error:
+            raise StorageProblem(
+                f"The recording {folder} cannot be written: {error.strerror}.",
+                hint="Looking at it works. To go on, copy it to where it can be written, or fork it elsewhere: "
+                "past.jump(...).fork(record=...).",
+            ) from error
+        try:
+            made = cls(folder, lock=lock)
+            made.log = Log(folder / LOG, may_write=lock.lease.check)
+            made.sweep()
+        except BaseException:
+            lock.close()
+            raise
         return made
 
     def close(self) -> None:
@@ -231,9 +246,9 @@ class Recording:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:
-            return False
-        return False
+        except OSError:  # no such file, or locks are not kept here
+            pass
+        return Lease.is_held(self.path)
 
     def sweep(self, *, failed: bool = False) -> None:
         """Clear away what unfinished epochs left. `failed`: but for states that lead to a failure."""
@@ -457,19 +472,33 @@ def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:
     return sorted((p for p in root.iterdir() if (p / LOG).is_file()), key=lambda p: (p / LOG).stat().st_ctime)
 
 
-def _lock(path: Path) -> IO[Any]:
-    file = (path / "LOCK").open("a")
-    for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+class _Lock:
+    """The right to write a recording: a lock, which ends with the process, and a lease where locks are not kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = (path / "LOCK").open("a")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if wait is None:
-                break
-            time.sleep(wait)
-        else:
-            return file
-    file.close()
-    raise RecordingInUse(
-        f"Another process writes the recording {path} now.",
-        hint="Wait for it to end, or stop it; `samovar show` can look at it meanwhile.",
-    )
+            self._take(path)
+            self.lease = Lease(path)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, path: Path) -> None:
+        for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if wait is None:
+                    raise in_use(path) from None
+                time.sleep(wait)
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+                    raise
+                return  # no locks here: the lease has to do
+
+    def close(self) -> None:
+        """Give it up."""
+        self.lease.close()
+        self._file.close()

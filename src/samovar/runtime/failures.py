@@ -15,6 +15,7 @@ from samovar.errors import (
     OperatorFailed,
     OutputMismatch,
     RecordingCorrupt,
+    RecordingError,
     RunError,
     SamovarError,
     SourceError,
@@ -44,7 +45,7 @@ _GONE = (
     "Connection refused",
     "INVALID_HANDLE.SESSION",
 )
-_CORRUPT = re.compile(r"samovar\.errors\.RecordingCorrupt: (.+)")
+_UNUSABLE = re.compile(r"samovar\.errors\.(RecordingCorrupt|RecordingError): (.+)(?:\s+Hint: (.+))?")
 _UNREADABLE = re.compile(r"FAILED_READ_FILE\S* .*?reading file (?:file:)?(/\S+?)\.(?:\s|$)")
 _LOST = (
     ("Python worker exited unexpectedly", "a Python worker died"),
@@ -100,13 +101,14 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
     return _to_show(context, found, epoch)
 
 
-def damage_in(text: str, recording: Path) -> RecordingCorrupt | None:
-    """What an error of Spark's says of a damaged file of a recording; None: nothing.
+def damage_in(text: str, recording: Path) -> RecordingError | None:
+    """What an error of Spark's says of a file of a recording that cannot be used; None: nothing.
 
     Workers check what they read themselves; Spark names the file that it cannot read.
     """
-    if (told := _CORRUPT.search(text)) is not None:
-        return RecordingCorrupt(told.group(1), hint=DAMAGED)
+    if (told := _UNUSABLE.search(text)) is not None:
+        kind = RecordingCorrupt if told.group(1) == "RecordingCorrupt" else RecordingError
+        return kind(told.group(2), hint=told.group(3) or DAMAGED)
     named = _UNREADABLE.search(text)
     path = "/" + unquote(named.group(1)).lstrip("/") if named else ""
     if not path.startswith(f"{recording}/"):

@@ -62,7 +62,7 @@ def plans_of(
     if graph is not None:
         pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
     else:
-        graph, pickled = read_code(recording, read_graph(recording))
+        graph, pickled = read_code(recording, read_graph(recording), history)
     for source in sources.values():
         restore_chunks(session, source, log.info)
     analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
 from samovar.control.events import StopRequested
-from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
+from samovar.errors import RecordingInUse, RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
@@ -384,10 +384,13 @@ class Run(Commands, Watching):
         except BaseException as second:  # the explanation itself failed: show the first error
             log.debug("could not explain a failure", exc_info=second)
             self._error = error
+        if isinstance(error, RecordingInUse):  # what lies there is the other's by now
+            self._recording.close()
         self._log_failure(context)
         log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
         try:
-            self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
+            if self._recording.log is not None:
+                self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
         except Exception:
             log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
         self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
