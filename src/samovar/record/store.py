@@ -122,8 +122,10 @@ class History:
 
     def _cut(self, count: int) -> None:
         """Keep so many epochs: those behind them, and what was made of them, count no longer."""
-        handed = {e.epoch for e in self.epochs[count:] if e.code}  # with them goes the state in its new form
-        self.changes = [c for c in self.changes if c.epoch <= count and c.epoch not in handed]
+        gone = [e.code for e in self.epochs[count:] if e.code]  # with them goes the state in its new form
+        self.changes = [
+            c for c in self.changes if c.epoch <= count and not any(c.operators is code for code in gone)
+        ]
         self.interactions = [i for i in self.interactions if i.epoch < count]
         self.failed = None
         del self.epochs[count:]
