@@ -164,12 +164,13 @@ def test_damaged_epochs_of_published_results_are_not_computed_again(
     assert pq.read_table(tmp_path / "out").num_rows == 5
 
 
+@pytest.mark.slow
 def test_the_command_line_says_that_epochs_are_computed_again(stopped: Path, tmp_path: Path) -> None:
     copy = tmp_path / "sums"
     shutil.copytree(stopped, copy)
     os.truncate(next(copy.glob("epochs/000002-*/results/S/*.parquet")), 0)
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("samovar")), "run", "--resume", str(copy)],
+        [sys.executable, "-m", "samovar.cli.main", "run", "--resume", str(copy)],
         capture_output=True,
         text=True,
         check=False,
