@@ -90,7 +90,7 @@ def contents(folder: Path) -> tuple[list[Path], list[Path]]:
         for name in names:
             if name.startswith(".") and name.endswith(".crc"):
                 Path(place, name).unlink(missing_ok=True)
-            elif not name.startswith((".", "_")):
+            elif not name.startswith((".", "_", "ran-")):  # signs without content
                 files.append(Path(place, name))
     return files, folders
 

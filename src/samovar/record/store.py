@@ -18,6 +18,7 @@ may still write lands in a folder that never counts and is removed on the next o
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -341,6 +342,9 @@ class Recording:
         found = seal_files(files, durable=self.durable)
         for folder in folders if self.durable else ():
             flush(folder)
+        if self.durable:
+            with contextlib.suppress(PermissionError):  # the folder of runs may be new itself
+                flush(self.path.parent.parent)
         return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
 
     def start_digests(self) -> dict[str, Digest]:

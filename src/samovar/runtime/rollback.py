@@ -16,7 +16,7 @@ from samovar.record.log import EpochCommitted, RunResumed
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.publish import moved_path
 
-__all__ = ["take_up"]
+__all__ = ["take_up", "whole_epochs"]
 
 
 def take_up(recording: Recording, history: History, graph: Graph) -> str:
@@ -25,16 +25,7 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
     Returns what somebody should know of it; empty: it goes on after its last epoch. Reads all files that going on and
     the results need. Raises RecordingCorrupt when damaged epochs have been published already.
     """
-    written = {slug_unique(o.name): o for o in graph.sinks if isinstance(o, ops.Write)}
-
-    def moved(epoch: EpochCommitted, name: str) -> bool:
-        kind, folder, *_ = name.split("/")
-        op = written.get(folder) if kind == "results" else None
-        if op is None or (recording.epoch_folder(epoch) / name).exists():
-            return False
-        return op.name in history.published or moved_path(recording, op, epoch, name).exists()
-
-    count, problems = recording.whole_epochs(history, moved=moved)
+    count, problems = whole_epochs(recording, history, graph)
     lost = history.epochs[count:]
     if lost and history.published:
         raise RecordingCorrupt(
@@ -54,6 +45,20 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
     recording.sweep()
     undone = [n for n in undone if not any(n in c.operators for c in history.changes)]
     return _notice(damaged, count, len(lost), undone)
+
+
+def whole_epochs(recording: Recording, history: History, graph: Graph) -> tuple[int, list[str]]:
+    """How many epochs a run can go on after, and what is wrong with files that keep it from more. Takes no lock."""
+    written = {slug_unique(o.name): o for o in graph.sinks if isinstance(o, ops.Write)}
+
+    def moved(epoch: EpochCommitted, name: str) -> bool:
+        kind, folder, *_ = name.split("/")
+        op = written.get(folder) if kind == "results" else None
+        if op is None or (recording.epoch_folder(epoch) / name).exists():
+            return False
+        return op.name in history.published or moved_path(recording, op, epoch, name).exists()
+
+    return recording.whole_epochs(history, moved=moved)
 
 
 def _notice(damaged: tuple[str, ...], count: int, lost: int, undone: list[str]) -> str:
