@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -154,3 +155,59 @@ def test_a_full_disk_leaves_no_part_of_a_fact(path: Path, monkeypatch: pytest.Mo
 def test_an_empty_log_holds_no_facts(path: Path) -> None:
     Log(path).close()
     assert list(read_log(path)) == []
+
+
+def _line(body: bytes) -> bytes:
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def test_a_fact_of_a_kind_that_is_not_known_asks_for_a_newer_samovar(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = Log(path)
+    log.append(STARTED)
+    log.close()
+    with path.open("ab") as file:
+        file.write(_line(b'{"fact":"epoch-dreamt","at":2.0,"of":"sheep"}'))
+    with pytest.raises(RecordingTooNew, match="'epoch-dreamt'") as caught:
+        list(read_log(path))
+    assert STARTED.samovar in (caught.value.hint or "")
+    assert "Update Samovar" in (caught.value.hint or "")
+
+
+def test_a_known_fact_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(_line(msgspec.json.encode(STARTED)) + _line(b'{"fact":"epoch","at":2.0,"epoch":"one"}'))
+    with pytest.raises(RecordingCorrupt, match=r"Line 2 of .* is no 'epoch'"):
+        list(read_log(path))
+
+
+@pytest.mark.parametrize(
+    ("format", "reader", "opens"),
+    [(FORMAT + 1, 0, False), (FORMAT + 1, FORMAT, True), (FORMAT + 1, FORMAT + 1, False)],
+)
+def test_a_newer_format_says_which_readers_it_needs(
+    tmp_path: Path, format: int, reader: int, opens: bool
+) -> None:
+    path = tmp_path / "log.jsonl"
+    first = msgspec.structs.replace(STARTED, format=format, reader=reader)
+    path.write_bytes(_line(msgspec.json.encode(first)))
+    if opens:
+        assert list(read_log(path)) == [first]
+        return
+    with pytest.raises(RecordingTooNew, match=f"reads up to {FORMAT}"):
+        list(read_log(path))
+
+
+def test_every_bit_of_a_log_counts(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = Log(path)
+    log.append(STARTED)
+    log.append(EpochCommitted(at=2.0, epoch=0, level=0, attempt="aa"))
+    log.close()
+    whole = path.read_bytes()
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        with pytest.raises((RecordingCorrupt, RecordingTooNew)):
+            list(read_log(path))

@@ -76,7 +76,7 @@ def recording(root: Path) -> Path:
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
-    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "LOCK"]
+    files = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in ("LOCK", "WRITER")]
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 

@@ -131,7 +131,7 @@ def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Tabl
     """The first rows a sink kept, reading no more files than they take; None when it kept no file."""
     tables: list[Any] = []
     wanted = rows
-    for folder in found.parts("results", sink, history.epochs):
+    for folder in (f for epoch in history.epochs for f in found.parts("results", sink, [epoch])):
         for file in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(file) as opened:
                 schema = opened.schema_arrow

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from samovar.cli.finding import find_run, look
+from samovar.cli.finding import Found, find_run, look
 from samovar.cli.loading import load_flow, needs_spark
 from samovar.cli.options import Conf
 from samovar.cli.printing import messages, output, print_json
 from samovar.cli.running import Output, check_sinks, conduct, session, spark_settings, telling
 from samovar.errors import RecordingError
 from samovar.replay.past import open_recording
+from samovar.runtime.rollback import whole_epochs
 from samovar.runtime.run import Run
 
 __all__ = ["run"]
@@ -131,7 +132,7 @@ def _resumed(
 ) -> Callable[[], Run] | None:
     """Open a recording, and return what goes on with it; None when it is complete."""
     found = look(path)
-    if found.status == "completed":
+    if found.status == "completed" and _is_whole(found):
         if wanted.json:
             print_json(
                 {"run": path.name, "status": "completed", "recording": str(path.absolute()), "error": None}
@@ -154,6 +155,14 @@ def _resumed(
     loaded = load_flow(flow) if flow is not None else None
     spark = session(master, conf, wanted)
     return lambda: past.resume(spark, flow=loaded, watch=wanted.watched)
+
+
+def _is_whole(found: Found) -> bool:
+    """Whether all that a complete run left is there: else it goes on before what is damaged."""
+    if found.graph is None:
+        return True
+    count, _ = whole_epochs(found.recording, found.history, found.graph)
+    return count == len(found.history.epochs)
 
 
 def _bytes(text: str) -> int:

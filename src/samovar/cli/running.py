@@ -275,7 +275,11 @@ def _results(run: Run, wanted: Output) -> dict[str, Any]:
         if isinstance(op, ops.Write):
             made[op.name] = {"kind": "write", "format": op.format, "rows": rows, "path": op.path}
             continue
-        folders = run._recording.parts("results", op.name, _history(run).epochs) if run.recording else []
+        folders = (
+            run._recording.parts("results", op.name, _history(run).epochs, check=False)
+            if run.recording
+            else []
+        )
         made[op.name] = {"kind": "sink", "format": "parquet", "rows": rows, "path": [str(f) for f in folders]}
         if op.name in wanted.show:
             head = head_of(run._recording, _history(run), op.name, wanted.rows)

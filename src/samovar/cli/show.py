@@ -23,7 +23,7 @@ from samovar.errors import RecordingError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
-from samovar.record.log import EpochCommitted
+from samovar.record.log import EpochCommitted, RunResumed
 from samovar.runtime.display import count, counted, duration, size
 from samovar.runtime.progress import OperatorProgress
 from samovar.runtime.reading import recorded_progress
@@ -101,6 +101,10 @@ def _show_run(found: Found, epochs: bool) -> None:
     sizes = {kind: n for kind, n in found.recording.sizes().items() if n}
     parts = ", ".join(f"{kind} {size(n)}" for kind, n in sizes.items())
     console.print(f"{counted(len(history.epochs), 'epoch')}, {size(sum(sizes.values()))} on disk: {parts}")
+    for fact in found.facts:
+        if isinstance(fact, RunResumed) and fact.damaged:
+            said = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
+            console.print(Text(said, style="yellow"), soft_wrap=True)
     if history.ended is not None and history.ended.error:
         console.print()
         console.print(Text(history.ended.error, style="red"), soft_wrap=True)
@@ -208,7 +212,7 @@ def _result(found: Found, op: Op) -> dict[str, Any]:
     if isinstance(op, ops.Write):
         published = op.name in found.history.published
         return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
-    folders = found.recording.parts("results", op.name, found.history.epochs)
+    folders = found.recording.parts("results", op.name, found.history.epochs, check=False)
     return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
 
 

@@ -12,14 +12,16 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from samovar.errors import RecordingCorrupt, RecordingTooNew, StorageProblem
+from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingTooNew, StorageProblem
+from samovar.record.digests import Digest
 
 __all__ = [
     "FORMAT",
@@ -41,7 +43,8 @@ __all__ = [
     "read_log",
 ]
 
-FORMAT = 1
+FORMAT = 2
+"""The newest format this Samovar writes and reads. 2: facts name files with digests, a resume may cut epochs off."""
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True):
@@ -70,6 +73,8 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
     """The first fact of every log."""
 
     format: int
+    reader: int = 0
+    """The oldest format whose readers can make sense of the recording (0: that of the recording itself)."""
     run: str
     workflow: str
     samovar: str
@@ -77,12 +82,16 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
     python: str
     options: dict[str, Any] = {}
     parent: str | None = None
+    files: dict[str, Digest] = {}
+    """Workflow, sources, code and kept inputs, by their path in the recording."""
 
 
 class RunResumed(Fact, tag="run-resumed", frozen=True, kw_only=True):
-    """A process took the run up again after `epoch` committed epochs."""
+    """A process took the run up again after `epoch` epochs: those the log has from there on count no longer."""
 
     epoch: int
+    damaged: tuple[str, ...] = ()
+    """Why some do not: files of theirs that are not whole, by their path in the recording."""
 
 
 class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
@@ -109,6 +118,10 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     """In an epoch that hands states over to other code: the versions in force from here on."""
     switched: dict[str, int] = {}
     """In an epoch inside which operators went over to other code: the versions in force from the next one on."""
+    files: dict[str, Digest] = {}
+    """The files of the epoch's folder, by their path in it; state files carry checksums of their own."""
+    code_files: dict[str, Digest] = {}
+    """Versions of code that `code` and `switched` name, by their path in the recording."""
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -153,6 +166,8 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     """The attempt whose states at marks are kept; empty: none are."""
     marks: tuple[tuple[int, ...], ...] = ()
     """The positions of these marks."""
+    files: dict[str, Digest] = {}
+    """The files of the attempt's folder that have no checksum of their own."""
 
 
 class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
@@ -191,6 +206,8 @@ class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):
 
     epoch: int
     operators: dict[str, int]
+    files: dict[str, Digest] = {}
+    """Where that code lies, by the path in the recording."""
 
 
 class ResultPublished(Fact, tag="result-published", frozen=True, kw_only=True):
@@ -226,10 +243,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Log:
-    """The writing end. One process at a time (the store holds the lock); its threads take turns."""
+    """The writing end. One process at a time (the store holds the lock); its threads take turns.
 
-    def __init__(self, path: Path) -> None:
+    Where two processes write all the same, because locks are not kept there, the second one stops at its next fact
+    (RecordingInUse) and writes nothing: a fact is appended only while a file beside the log, made with exclusive
+    creation, says whose turn it is, and only where this process wrote last. `may_write` raises when it may no longer.
+    """
+
+    def __init__(self, path: Path, *, may_write: Callable[[], None] | None = None) -> None:
         self.path = path
+        self._may_write = may_write
+        self._fence = path.with_name(f".{path.name}.turn")
+        self._fence.unlink(missing_ok=True)  # left by a process that died in its turn
         self._turn = threading.Lock()
         self._length = _whole_length(path)
         self._file = path.open("ab", buffering=0)
@@ -240,8 +265,45 @@ class Log:
         """Write a fact and hand it to the disk before returning: the whole of it, or nothing (StorageProblem)."""
         body = _encode(fact)
         line = b"%08x %s\n" % (zlib.crc32(body), body)
-        with self._turn:
+        with self._turn, self._alone():
             self._write(line)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While no other process can append; raises RecordingInUse when one has done so."""
+        if self._may_write is not None:
+            self._may_write()
+        for wait in (0.01, 0.05, 0.25, None):
+            try:
+                os.close(os.open(self._fence, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+                break
+            except FileExistsError:
+                if wait is None:
+                    raise self._in_use() from None
+                time.sleep(wait)
+            except OSError as error:
+                raise self._unwritten(error) from error
+        try:
+            own = os.fstat(self._file.fileno())
+            if own.st_size != self._length or not os.path.samestat(own, self.path.stat()):
+                raise self._in_use()
+            yield
+        except FileNotFoundError:
+            raise self._in_use() from None
+        finally:
+            self._fence.unlink(missing_ok=True)
+
+    def _in_use(self) -> RecordingInUse:
+        return RecordingInUse(
+            f"Another process has written the log {self.path} since this one did: this one stops.",
+            hint="Its epochs up to there count. Look at what the other does: `samovar show`.",
+        )
+
+    def _unwritten(self, error: OSError) -> StorageProblem:
+        return StorageProblem(
+            f"The log {self.path} could not be written: {error}.",
+            hint="Free some space and resume the run: everything committed before is kept.",
+        )
 
     def _write(self, line: bytes) -> None:
         try:
@@ -255,10 +317,7 @@ class Log:
                 OSError
             ):  # what a full disk took of it must not stand before a later fact
                 self._file.truncate(self._length)
-            raise StorageProblem(
-                f"The log {self.path} could not be written: {error}.",
-                hint="Free some space and resume the run: everything committed before is kept.",
-            ) from error
+            raise self._unwritten(error) from error
 
     def close(self) -> None:
         """Close the file; facts appended so far stay."""
@@ -269,7 +328,9 @@ def read_log(path: Path) -> Iterator[AnyFact]:
     """The facts in order. A last line cut short is dropped; damage before it raises RecordingCorrupt."""
     with path.open("rb") as file:
         lines = file.read().split(b"\n")
-    tail = lines.pop()  # empty when the file ends with a newline; else a line cut short
+    tail = (
+        lines.pop()
+    )  # empty when the file ends with a newline; else a line cut short, or damaged at its end
     for number, line in enumerate(lines):
         body = line[9:]
         if len(line) < 10 or line[:9] != b"%08x " % zlib.crc32(body):
@@ -278,18 +339,54 @@ def read_log(path: Path) -> Iterator[AnyFact]:
                 hint=f"The {number} facts before it are sound.",
             )
         if number == 0:
-            _check_format(body, path)
-        yield _decode(body)
-    del tail
+            first = _check_format(body, path)
+        try:
+            yield _decode(body)
+        except msgspec.ValidationError as error:
+            raise _unknown(body, number, first, path, error) from None
+    if len(tail) > 10 and tail[:9] == b"%08x " % zlib.crc32(tail[9:-1]):  # a whole line, but for its newline
+        raise RecordingCorrupt(
+            f"The end of the last line of {path} is damaged.",
+            hint=f"The {len(lines)} facts before it are sound.",
+        )
 
 
-def _check_format(body: bytes, path: Path) -> None:
-    version = msgspec.json.decode(body).get("format", 0)
+def _check_format(body: bytes, path: Path) -> dict[str, Any]:
+    """The first fact as plain data, if this Samovar can make sense of those that follow."""
+    first: dict[str, Any] = msgspec.json.decode(body)
+    version = first.get("reader") or first.get("format", 0)
     if version > FORMAT:
         raise RecordingTooNew(
             f"{path.parent} has format {version}; this Samovar reads up to {FORMAT}.",
-            hint="Update Samovar (pip install -U samovar) to open it.",
+            hint=_update(first),
         )
+    return first
+
+
+def _unknown(
+    body: bytes, number: int, first: dict[str, Any], path: Path, error: msgspec.ValidationError
+) -> RecordingTooNew | RecordingCorrupt:
+    """What to say of a line whose bytes are sound and which is no fact that this Samovar knows."""
+    kind = msgspec.json.decode(body).get("fact")
+    known = {info.tag for info in map(_config, AnyFact.__args__)}
+    if kind in known:
+        return RecordingCorrupt(
+            f"Line {number + 1} of {path} is no '{kind}': {error}.",
+            hint=f"The {number} facts before it are sound. {_update(first)}",
+        )
+    return RecordingTooNew(
+        f"Line {number + 1} of {path} is a fact of the kind '{kind}', which this Samovar does not know.",
+        hint=_update(first),
+    )
+
+
+def _config(kind: type[msgspec.Struct]) -> msgspec.structs.StructConfig:
+    return kind.__struct_config__
+
+
+def _update(first: dict[str, Any]) -> str:
+    by = f" It was written by Samovar {first['samovar']}." if first.get("samovar") else ""
+    return f"Update Samovar (pip install -U samovar) to open it.{by}"
 
 
 def _whole_length(path: Path) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import sys
 import uuid
 import zlib
 from collections.abc import Iterable
@@ -18,12 +19,14 @@ from typing import Any
 
 import msgspec
 
-from samovar.errors import RecordingCorrupt, WorkflowError
+from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
 from samovar.record.blocks import Patch, changed_blocks, joined, patched
+from samovar.record.digests import DAMAGED, is_known, note_sound
 
 __all__ = [
+    "PYTHON",
     "Header",
     "StateCapture",
     "composed",
@@ -34,11 +37,16 @@ __all__ = [
     "read_header",
     "read_state",
     "restore",
+    "state_problem",
     "write_state",
 ]
 
 _MAGIC = b"SVS1"
 _LENGTHS = struct.Struct("<IQ")
+_BY_VALUE = b"cloudpickle"
+"""The module that every pickle with code by value names."""
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""The version of Python that compiled code depends on."""
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -58,6 +66,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The marks at which the state was kept, counted from 1."""
     kept: bool = False
     """Whether the rows given up to each of these marks are kept as well."""
+    python: str = ""
+    """The version of Python that pickled the payload, as 3.11: code in it runs in no other."""
 
 
 class StateCapture:
@@ -263,7 +273,7 @@ def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
         body = dumps(payload)
     except Exception as error:
         raise _unpicklable("The state", header.operator, error) from None
-    head = msgspec.msgpack.encode(header)
+    head = msgspec.msgpack.encode(msgspec.structs.replace(header, python=PYTHON))
     data = _MAGIC + _LENGTHS.pack(len(head), len(body)) + head + body
     data += struct.pack("<I", zlib.crc32(data))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -275,8 +285,13 @@ def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
     return len(data)
 
 
-def read_header(path: Path) -> Header:
-    """The header alone: a few hundred bytes are read."""
+def read_header(path: Path, *, check: bool = True) -> Header:
+    """The header alone: a few hundred bytes are read.
+
+    `check`: before that the whole file is compared with its checksum, unless this process did so already.
+    """
+    if check and not (path.exists() and is_known(path)):
+        return _parts(_checked(path))[0]
     with path.open("rb") as file:
         start = file.read(len(_MAGIC) + _LENGTHS.size)
         if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + _LENGTHS.size:
@@ -287,16 +302,41 @@ def read_header(path: Path) -> Header:
 
 def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
     """Header and payload, checked against the checksum before anything is unpickled."""
+    header, body = _parts(_checked(path))
+    if header.python not in ("", PYTHON) and _BY_VALUE in body:
+        raise RecordingError(
+            f"State file {path} holds classes as Python {header.python} compiled them; this is Python {PYTHON}.",
+            hint=f"Use Python {header.python} for whatever needs this state. Results and the log can be read by any.",
+        )
+    payload: dict[str, Any] = pickle.loads(body)
+    return header, payload
+
+
+def state_problem(path: Path, size: int | None = None) -> str | None:
+    """What is wrong with a state file, in a sentence; None: nothing. `size`: its bytes, if they are known."""
     try:
+        found = len(_checked(path))
+    except RecordingCorrupt as error:
+        return error.message
+    return f"Expected {size} bytes in {path}, found {found}." if size not in (None, found) else None
+
+
+def _checked(path: Path) -> bytes:
+    try:
+        found = path.stat()
         data = path.read_bytes()
     except FileNotFoundError:
-        raise RecordingCorrupt(f"State file {path} is gone.") from None
+        raise RecordingCorrupt(f"State file {path} is gone.", hint=DAMAGED) from None
     if len(data) < 20 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
-        raise RecordingCorrupt(f"State file {path} does not match its checksum.")
+        raise RecordingCorrupt(f"State file {path} does not match its checksum.", hint=DAMAGED)
     if not data.startswith(_MAGIC):
-        raise RecordingCorrupt(f"{path} is not a state file.")
+        raise RecordingCorrupt(f"{path} is not a state file.", hint=DAMAGED)
+    note_sound(path, found, 0)
+    return data
+
+
+def _parts(data: bytes) -> tuple[Header, bytes]:
     start = len(_MAGIC) + _LENGTHS.size
     head_length, body_length = _LENGTHS.unpack(data[len(_MAGIC) : start])
     head = msgspec.msgpack.decode(data[start : start + head_length], type=Header)
-    payload: dict[str, Any] = pickle.loads(data[start + head_length : start + head_length + body_length])
-    return head, payload
+    return head, data[start + head_length : start + head_length + body_length]

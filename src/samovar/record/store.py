@@ -1,7 +1,7 @@
 """A recording on disk: its folder, its lock, and what of it counts.
 
     <run>/
-      LOCK            held (flock) by the process that writes
+      LOCK, WRITER    held (flock) by the process that writes; which process that is, where locks are not kept
       log.jsonl       the facts (see log.py)
       workflow.json   the workflow as it was
       sources.json    every source's units: path, size, time, rows
@@ -18,6 +18,8 @@ may still write lands in a folder that never counts and is removed on the next o
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -25,12 +27,25 @@ import re
 import shutil
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingNotFound, StorageProblem
+from samovar.errors import RecordingCorrupt, RecordingNotFound, StorageProblem
+from samovar.record.digests import (
+    DAMAGED_START,
+    THREADS,
+    Digest,
+    check,
+    contents,
+    flush,
+    problem_of,
+    seal,
+    seal_files,
+)
+from samovar.record.lease import Lease, in_use
 from samovar.record.log import (
     AnyFact,
     Counters,
@@ -47,11 +62,13 @@ from samovar.record.log import (
     TupleDecided,
     read_log,
 )
-from samovar.record.state_files import is_mark
+from samovar.record.state_files import is_mark, state_problem
 
 __all__ = ["History", "Recording", "find_recordings"]
 
 LOG = "log.jsonl"
+_NEEDED = ("results", "deltas", "stash", "rejected")
+"""What of an epoch's folder, beside states, a run needs to go on, or its results are made of."""
 
 
 @dataclass
@@ -84,9 +101,9 @@ class History:
             self.epochs.append(fact)
             self.failed = None
             if fact.code:
-                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch, operators=fact.code))
+                self.changes.append(_change(fact, fact.epoch, fact.code))
             if fact.switched:
-                self.changes.append(LogicChanged(at=fact.at, epoch=fact.epoch + 1, operators=fact.switched))
+                self.changes.append(_change(fact, fact.epoch + 1, fact.switched))
         elif isinstance(fact, EpochFailed):
             self.failed = fact
         elif isinstance(fact, InteractionsMade):
@@ -101,6 +118,18 @@ class History:
             self.decided.append(fact)
         elif isinstance(fact, RunResumed):
             self.ended = None
+            if fact.epoch < len(self.epochs):
+                self._cut(fact.epoch)
+
+    def _cut(self, count: int) -> None:
+        """Keep so many epochs: those behind them, and what was made of them, count no longer."""
+        gone = [e.code for e in self.epochs[count:] if e.code]  # with them goes the state in its new form
+        self.changes = [
+            c for c in self.changes if c.epoch <= count and not any(c.operators is code for code in gone)
+        ]
+        self.interactions = [i for i in self.interactions if i.epoch < count]
+        self.failed = None
+        del self.epochs[count:]
 
     def totals(self, before: int | None = None) -> dict[str, Counters]:
         """Each operator's counters over all committed epochs, or over those before one."""
@@ -129,6 +158,10 @@ class History:
         return found
 
 
+def _change(fact: EpochCommitted, epoch: int, versions: dict[str, int]) -> LogicChanged:
+    return LogicChanged(at=fact.at, epoch=epoch, operators=versions, files=fact.code_files)
+
+
 def add_counters(a: Counters | None, b: Counters) -> Counters:
     """Sum of two counters; ports an epoch did not use count as zero."""
     if a is None:
@@ -144,16 +177,19 @@ def add_counters(a: Counters | None, b: Counters) -> Counters:
 class Recording:
     """The folder of one run. `writable` recordings hold the lock; readers take none and see committed epochs only."""
 
-    def __init__(self, path: Path, *, lock: IO[Any] | None = None) -> None:
+    def __init__(self, path: Path, *, lock: _Lock | None = None, durable: bool = True) -> None:
         self.path = path
+        self.durable = durable
+        """Whether what is committed has to outlive a loss of power."""
         self._lock = lock
+        self._start: dict[str, Digest] | None = None
         self.log: Log | None = None
 
     # --- opening --------------------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path) -> Recording:
-        """A new recording, locked for writing."""
+    def create(cls, path: Path, *, durable: bool = True) -> Recording:
+        """A new recording, locked for writing. `durable`: it has to outlive a loss of power."""
         try:
             path.mkdir(parents=True, exist_ok=False)
             (path / "epochs").mkdir()
@@ -163,8 +199,9 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
-        made = cls(path, lock=_lock(path))
-        made.log = Log(path / LOG)
+        lock = _Lock(path)
+        made = cls(path, lock=lock, durable=durable)
+        made.log = Log(path / LOG, may_write=lock.lease.check)
         return made
 
     @classmethod
@@ -179,9 +216,21 @@ class Recording:
         next(iter(read_log(folder / LOG)), None)  # checks the format
         if not write:
             return cls(folder)
-        made = cls(folder, lock=_lock(folder))
-        made.log = Log(folder / LOG)
-        made.sweep()
+        try:
+            lock = _Lock(folder)
+        except OSError as error:
+            raise StorageProblem(
+                f"The recording {folder} cannot be written: {error.strerror}.",
+                hint="Looking at it works. To go on, copy it to where it can be written, or fork it elsewhere: "
+                "past.jump(...).fork(record=...).",
+            ) from error
+        try:
+            made = cls(folder, lock=lock)
+            made.log = Log(folder / LOG, may_write=lock.lease.check)
+            made.sweep()
+        except BaseException:
+            lock.close()
+            raise
         return made
 
     def close(self) -> None:
@@ -200,9 +249,9 @@ class Recording:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:
-            return False
-        return False
+        except OSError:  # no such file, or locks are not kept here
+            pass
+        return Lease.is_held(self.path)
 
     def sweep(self, *, failed: bool = False) -> None:
         """Clear away what unfinished epochs left. `failed`: but for states that lead to a failure."""
@@ -236,10 +285,24 @@ class Recording:
         """Where an attempt at an epoch writes."""
         return self.path / "epochs" / f"{epoch:06d}-{attempt}"
 
-    def parts(self, kind: str, operator: str, epochs: Iterable[EpochCommitted]) -> list[Path]:
-        """The folders an operator filled in the given epochs, in order."""
-        found = (self.epoch_folder(e) / kind / slug_unique(operator) for e in epochs)
+    def parts(
+        self, kind: str, operator: str, epochs: Iterable[EpochCommitted], *, check: bool = True
+    ) -> list[Path]:
+        """The folders an operator filled in the given epochs, in order.
+
+        `check`: their files are compared with what was committed (RecordingCorrupt); each is read once by a process.
+        """
+        within = f"{kind}/{slug_unique(operator)}"
+        found = [(self.checked_folder(e, within) if check else self.epoch_folder(e)) / within for e in epochs]
         return [p for p in found if p.is_dir()]
+
+    def checked_folder(self, epoch: EpochCommitted | EpochFailed, within: str) -> Path:
+        """The folder of an epoch, of which all files below `within` are as they were committed."""
+        folder = self.attempt_folder(epoch.epoch, epoch.attempt)
+        for name, digest in epoch.files.items():
+            if name.startswith(f"{within}/"):
+                check(folder / name, digest)
+        return folder
 
     def state_files(
         self, operator: str, epochs: Iterable[EpochCommitted]
@@ -255,6 +318,109 @@ class Recording:
                 files.setdefault(state.bucket, []).append((folder / name, epoch))
         return files
 
+    # --- files and their digests ----------------------------------------------------------------------------------
+
+    def sealed(self, folder: Path) -> dict[str, Digest]:
+        """Flush an epoch's folder; the digests of its files, for the fact that commits it."""
+        return seal(folder, durable=self.durable)
+
+    def sealed_code(self, paths: Iterable[Path]) -> dict[str, Digest]:
+        """Flush files of code; their digests, for the fact that puts them into force."""
+        found = seal_files(paths, durable=self.durable)
+        if found and self.durable:
+            flush(self.path / "code")
+        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+
+    def sealed_start(self) -> dict[str, Digest]:
+        """Flush all that a run begins with, and the recording's own name; the digests, for the first fact."""
+        files = [p for p in self.path.glob("*.json") if p.name != "attach.json"]
+        folders = [self.path.parent, self.path]
+        for name in ("code", "inputs"):
+            inside, below = contents(self.path / name)
+            files += inside
+            folders += below
+        found = seal_files(files, durable=self.durable)
+        for folder in folders if self.durable else ():
+            flush(folder)
+        if self.durable:
+            with contextlib.suppress(PermissionError):  # the folder of runs may be new itself
+                flush(self.path.parent.parent)
+        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+
+    def start_digests(self) -> dict[str, Digest]:
+        """What the first fact says of the files a run begins with; empty before it is written."""
+        if self._start is None:
+            first = next(iter(read_log(self.path / LOG)), None)
+            if not isinstance(first, RunStarted):
+                return {}
+            self._start = first.files
+        return self._start
+
+    def check_start(self, within: str) -> None:
+        """Raise RecordingCorrupt when a file that the run began with, or one below it, is not as it was."""
+        for name, digest in self.start_digests().items():
+            if name == within or f"/{within}/" in f"/{name}":
+                check(self.path / name, digest, hint=DAMAGED_START)
+
+    def read_code(self, operator: str, version: int = 0, files: Mapping[str, Digest] | None = None) -> bytes:
+        """An operator's code as it was kept; `files`: what the fact says that put a later version into force."""
+        path = self.code_path(operator, version)
+        known = self.start_digests() if files is None else files
+        digest = known.get(path.relative_to(self.path).as_posix())
+        if digest is not None:
+            check(
+                path,
+                digest,
+                hint="Pass the workflow (past.resume(flow=flow)), or restore the file from a copy.",
+            )
+        return path.read_bytes()
+
+    def code_path(self, operator: str, version: int = 0) -> Path:
+        """Where an operator's code lies: what it began with, or a later version."""
+        number = f".{version}" if version else ""
+        return self.path / "code" / f"{slug_unique(operator)}{number}.pkl"
+
+    def whole_epochs(
+        self, history: History, *, moved: Callable[[EpochCommitted, str], bool]
+    ) -> tuple[int, list[str]]:
+        """How many epochs a run can go on after, and what is wrong with files that keep it from more.
+
+        Reads all that going on and the results need: not states at marks, kept rows and decisions, which only looking
+        back needs. `moved`: whether a file of a result lies at its path by now.
+        """
+        needed: list[tuple[int, Path, Digest]] = []
+        for epoch in history.epochs:
+            folder = self.epoch_folder(epoch)
+            for name, digest in epoch.files.items():
+                if name.split("/", 1)[0] in _NEEDED and not moved(epoch, name):
+                    needed.append((epoch.epoch, folder / name, digest))
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = list(pool.map(lambda n: problem_of(n[1], n[2]), needed))
+        problems = {
+            number: text for (number, _, _), text in zip(needed, found, strict=True) if text is not None
+        }
+        count = min(problems, default=len(history.epochs))
+        told = [text for text in found if text is not None]
+        known: dict[Path, str | None] = {}
+        while count and (bad := self._damaged_states(history.epochs[:count], known)):
+            told += [text for text in bad if text not in told]
+            count -= 1
+        return count, told
+
+    def _damaged_states(self, epochs: list[EpochCommitted], known: dict[Path, str | None]) -> list[str]:
+        """What is wrong with the files that give the states at the end of some epochs."""
+        found = []
+        for name in {n for e in epochs for n in e.state}:
+            for bucket, files in self.state_files(name, epochs).items():
+                for path, epoch in files:
+                    if path not in known:
+                        kind = (bucket, path.suffix == ".full")
+                        size = next(f.size for f in epoch.state[name] if (f.bucket, f.full) == kind)
+                        known[path] = state_problem(path, size)
+                    if (text := known[path]) is not None:
+                        found.append(text)
+        return found
+
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
         temporary = self.path / f".{name}.tmp"
@@ -263,6 +429,7 @@ class Recording:
 
     def read_json(self, name: str) -> Any:
         """A small file of plain data."""
+        self.check_start(name)
         try:
             return json.loads((self.path / name).read_text())
         except (OSError, ValueError) as error:
@@ -311,19 +478,33 @@ def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:
     return sorted((p for p in root.iterdir() if (p / LOG).is_file()), key=lambda p: (p / LOG).stat().st_ctime)
 
 
-def _lock(path: Path) -> IO[Any]:
-    file = (path / "LOCK").open("a")
-    for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+class _Lock:
+    """The right to write a recording: a lock, which ends with the process, and a lease where locks are not kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = (path / "LOCK").open("a")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if wait is None:
-                break
-            time.sleep(wait)
-        else:
-            return file
-    file.close()
-    raise RecordingInUse(
-        f"Another process writes the recording {path} now.",
-        hint="Wait for it to end, or stop it; `samovar show` can look at it meanwhile.",
-    )
+            self._take(path)
+            self.lease = Lease(path)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _take(self, path: Path) -> None:
+        for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if wait is None:
+                    raise in_use(path) from None
+                time.sleep(wait)
+            except OSError as error:
+                if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
+                    raise
+                return  # no locks here: the lease has to do
+
+    def close(self) -> None:
+        """Give it up."""
+        self.lease.close()
+        self._file.close()

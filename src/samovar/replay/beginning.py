@@ -100,6 +100,7 @@ class Beginning(Epoch):
     def run(self, control: Control | None = None) -> Outcome:
         """Run the epoch's jobs, with what was kept up to the mark in its folder as if it had been kept here."""
         if self.mark:
+            self.parent.context.recording.checked_folder(self._fact, "kept")  # workers know no digests
             for name in self.parent.stateful:
                 for header in self.parent._headers(name).values():
                     self._share(name, header)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -30,7 +31,8 @@ from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN, VERSION, new_attempt, new_run_id
-from samovar.record.log import EpochCommitted, LogicChanged, RunStarted, StateFile
+from samovar.record.digests import Digest, flush_tree
+from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
 from samovar.replay.beginning import Beginning, usable_mark
@@ -39,7 +41,7 @@ from samovar.replay.segments import Segment
 from samovar.replay.trace import Position, Window
 from samovar.replay.tracing import Tracer
 from samovar.runtime.code import by_value
-from samovar.runtime.decisions import Decided, read_decisions, write_decisions
+from samovar.runtime.decisions import Decided, read_decisions
 from samovar.runtime.engine import commit_epoch
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.expressions import other_expression, plan_with
@@ -85,24 +87,21 @@ def start_fork(
         started = tracer.history.started
         assert started is not None
         assert fork.log is not None
-        fork.log.append(
-            RunStarted(
-                at=time.time(),
-                format=started.format,
-                run=fork.run_id,
-                workflow=graph.name,
-                samovar=VERSION,
-                spark=started.spark,
-                python=started.python,
-                options=started.options,
-                parent=parent.run_id,
-            )
+        first = RunStarted(
+            at=time.time(),
+            format=FORMAT,
+            run=fork.run_id,
+            workflow=graph.name,
+            samovar=VERSION,
+            spark=started.spark,
+            python=platform.python_version(),
+            options=started.options,
+            parent=parent.run_id,
         )
-        shared = tracer.history.epochs[: cut.segment.epoch]
+        shared = [_shifted(fact, split) for fact in tracer.history.epochs[: cut.segment.epoch]]
+        history = History.of([first, *shared])
         for fact in shared:
             _share(parent, fork, fact)
-            fork.log.append(_shifted(fact, split))
-        history = fork.history()
         code = tracer.code_at(cut.segment.epoch)
         write_down(fork, tracer.plan.graph, sources, code)
         found = plans_of(fork, history, tracer.spark, graph=graph)
@@ -111,6 +110,11 @@ def start_fork(
         _check_same_places(tracer.plan, found.plan, bool(shared) or split is not None)
         write_down(fork, found.plan.graph, sources, found.code)
         _transferred(code, history, fork, changes, one=True)  # tries it out
+        files = {**_inherited(parent), **fork.sealed_start()}
+        flush_tree(fork.path / "epochs", copied=True)
+        fork.log.append(msgspec.structs.replace(first, files=files))
+        for fact in shared:
+            fork.log.append(fact)
         _remember(tracer, cut, fork, history, found, changes, len(shared) + int(split is not None))
     except BaseException:
         fork.close()
@@ -124,9 +128,7 @@ def start_fork(
             old.decided = _decided(tracer, cut)
             make, marks = _beginning(tracer, cut)
             covers = replace(_covers(tracer, cut, sources, split), marks=marks)
-            fact = commit_epoch(old, covers, 0, stopping, make=make)
-            if old.decided:
-                write_decisions(fork.epoch_folder(fact), "before", old.decided)
+            commit_epoch(old, covers, 0, stopping, make=make)
             old.forget_shared()
         _transfer(code, new, changes)
 
@@ -172,7 +174,10 @@ def _remember(
         for name, body in changed.items():
             versions[name] += 1
             code_path(fork, name, versions[name]).write_bytes(body)
-        fact = LogicChanged(at=time.time(), epoch=epoch, operators={n: versions[n] for n in changed})
+        files = fork.sealed_code(code_path(fork, n, versions[n]) for n in changed)
+        fact = LogicChanged(
+            at=time.time(), epoch=epoch, operators={n: versions[n] for n in changed}, files=files
+        )
         fork.log.append(fact)
         history.add(fact)
 
@@ -180,7 +185,9 @@ def _remember(
 def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
     """What was decided about tuples of the epoch the fork begins in."""
     epochs, number = tracer.history.epochs, cut.segment.epoch
-    return read_decisions(tracer.recording.epoch_folder(epochs[number])) if number < len(epochs) else ()
+    if number >= len(epochs):
+        return ()
+    return read_decisions(tracer.recording.checked_folder(epochs[number], "decisions"))
 
 
 # --- other logic ----------------------------------------------------------------------------------------------------
@@ -263,9 +270,16 @@ def _share(parent: Recording, fork: Recording, fact: EpochCommitted) -> None:
         shutil.copytree(source, target, copy_function=link, ignore=shutil.ignore_patterns("switches"))
 
 
+def _inherited(parent: Recording) -> dict[str, Digest]:
+    """What is known of inputs that the parent kept: the fork reads them where they lie."""
+    known = parent.start_digests().items()
+    return {str(parent.path / name): digest for name, digest in known if "inputs" in Path(name).parts}
+
+
 def _shifted(fact: EpochCommitted, split: tuple[str, int] | None) -> EpochCommitted:
     """Units behind the one that was cut in two have other numbers now; the fork's code is that of the moment."""
-    fact = msgspec.structs.replace(fact, code={}, switched={})
+    files = {name: digest for name, digest in fact.files.items() if not name.startswith("switches/")}
+    fact = msgspec.structs.replace(fact, code={}, switched={}, code_files={}, files=files)
     if split is None or split[0] not in fact.units:
         return fact
     name, cut = split
@@ -376,7 +390,13 @@ def _transfer(code: Mapping[str, bytes], context: RunContext, changes: Mapping[s
             files.append(StateFile(bucket, True, size, capture.entries()))
         state[name] = tuple(files)
     fact = EpochCommitted(
-        at=time.time(), epoch=number, level=last.level, attempt=attempt, last=last.last, state=state
+        at=time.time(),
+        epoch=number,
+        level=last.level,
+        attempt=attempt,
+        last=last.last,
+        state=state,
+        files=fork.sealed(folder),
     )
     fork.log.append(fact)
     history.add(fact)

@@ -35,6 +35,7 @@ from samovar.replay.worker import (
 )
 from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.parts import CHECKED
 from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
 from samovar.runtime.tasks import Task, Version
 from samovar.runtime.turning import read_turns
@@ -56,7 +57,9 @@ class Replayed(Epoch):
         self.folder = scratch / f"{segment.epoch:06d}"
         self.frames = _ReplayFrames(self.plan, self, segment.low, segment.high)
         if self.number < len(context.recorded):
-            self.fixes = read_decisions(context.recording.epoch_folder(context.recorded[self.number]))
+            self.fixes = read_decisions(
+                context.recording.checked_folder(context.recorded[self.number], "decisions")
+            )
 
     def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
         return df
@@ -78,6 +81,8 @@ class Replayed(Epoch):
         if self.number >= len(facts):
             return made
         fact = facts[self.number]
+        for kept in ("decisions", "switches", "state"):  # the order of arrival lies beside states
+            self.context.recording.checked_folder(fact, kept)
         folder = self.context.recording.epoch_folder(fact) / "state"
         stages = tuple(
             replace(
@@ -322,7 +327,7 @@ class Windowed(Replayed):
         files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
         group = list(plan.graph.ops).index(name) - 2_000_000
         file = file_ordinal({f: i for i, f in enumerate(files)})
-        raw = self.spark.read.schema(_plain(schema)).parquet(*files)
+        raw = self.spark.read.schema(_plain(schema)).options(**CHECKED).parquet(*files)
         parts = [str(group), f"{file} * {1 << ROW_BITS} + _metadata.row_index"]
         names = position_columns(self.plan.width[name])
         fill = ["-1"] * (len(names) - 2)

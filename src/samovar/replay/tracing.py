@@ -45,6 +45,7 @@ from samovar.replay.worker import (
 from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.expressions import expressions_at, plan_with
+from samovar.runtime.failures import damage_in
 from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
 from samovar.runtime.said import SPARK_ERRORS
@@ -163,14 +164,16 @@ class Tracer:
         """Where an operator went over to other code inside an epoch."""
         if epoch >= len(self.history.epochs):
             return ()
-        return read_turns(self.recording.epoch_folder(self.history.epochs[epoch]), [operator])
+        return read_turns(self.recording.checked_folder(self.history.epochs[epoch], "switches"), [operator])
 
     def mended(self, segment: Segment) -> frozenset[str]:
         """Native operators from whose input rows were left out in a segment, because Spark failed on them."""
         if segment.epoch >= len(self.history.epochs):
             return frozenset()
         if segment.epoch not in self._mended:
-            made = read_decisions(self.recording.epoch_folder(self.history.epochs[segment.epoch]))
+            made = read_decisions(
+                self.recording.checked_folder(self.history.epochs[segment.epoch], "decisions")
+            )
             self._mended[segment.epoch] = frozenset(d.operator for d in made if d.edited is None)
         return self._mended[segment.epoch]
 
@@ -524,6 +527,8 @@ class Tracer:
                 yield
         except SPARK_ERRORS as error:
             self._check(epoch)
+            if (damage := damage_in(str(error), self.recording.path)) is not None:
+                raise damage from None
             if (differs := told_in(str(error))) is not None:
                 raise differs from None
             raise

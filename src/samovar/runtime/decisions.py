@@ -139,7 +139,7 @@ def skipped_tuples(recording: Recording, operator: str) -> pa.Table:
     found = [
         (epoch.epoch, d)
         for epoch in recording.history().epochs
-        for d in read_decisions(recording.epoch_folder(epoch), [operator])
+        for d in read_decisions(recording.checked_folder(epoch, FOLDER), [operator])
         if d.verdict == "skip"
     ]
     found.sort(key=lambda pair: (pair[0], pair[1].bucket, pair[1].number))

@@ -25,7 +25,7 @@ from samovar.runtime.decisions import write_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
 from samovar.runtime.marks import mark_count, mark_positions
-from samovar.runtime.modifying import apply_code, settle_turns
+from samovar.runtime.modifying import apply_code, code_path, settle_turns
 from samovar.runtime.pacing import Pacer
 from samovar.runtime.row_holding import hold_row
 from samovar.runtime.sources import stretches_of
@@ -75,7 +75,11 @@ def streams_of(context: RunContext, level: int) -> list[LevelStream]:
 
 
 def _folder_bytes(context: RunContext, name: str, epoch: EpochCommitted) -> int:
-    return sum(f.stat().st_size for p in context.recording.parts("stash", name, [epoch]) for f in p.iterdir())
+    return sum(
+        f.stat().st_size
+        for p in context.recording.parts("stash", name, [epoch], check=False)
+        for f in p.iterdir()
+    )
 
 
 def run_levels(
@@ -187,6 +191,8 @@ def commit_epoch(
     number = epoch.number
     if context.mended:
         write_decisions(epoch.folder, "rows", context.mended)
+    if context.decided:
+        write_decisions(epoch.folder, "before", context.decided)
     state, switched = settle_turns(context, number, epoch.folder, epoch.attempt, outcome.state)
     fact = EpochCommitted(
         at=time.time(),
@@ -203,6 +209,10 @@ def commit_epoch(
         bytes=size,
         marks=() if switched else covers.marks,
         switched=switched,
+        files=context.recording.sealed(epoch.folder),
+        code_files=context.recording.sealed_code(
+            code_path(context.recording, n, v) for n, v in switched.items()
+        ),
     )
     assert context.recording.log is not None
     context.recording.log.append(fact)

@@ -34,7 +34,7 @@ from samovar.runtime.failed import raise_failures
 from samovar.runtime.functions import batches_function, chain_function
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
-from samovar.runtime.parts import rows_in, stored_as
+from samovar.runtime.parts import CHECKED, rows_in, stored_as
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
@@ -238,7 +238,7 @@ class Epoch:
         folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
         if not folders:
             return self.frames._nothing(schema)
-        stored = self.spark.read.schema(stored_as(schema)).parquet(*folders)
+        stored = self.spark.read.schema(stored_as(schema)).options(**CHECKED).parquet(*folders)
         return stored.toDF(*schema.names)
 
     def _stash_epochs(self, name: str) -> list[EpochCommitted]:
@@ -555,7 +555,7 @@ class Epoch:
             taken = [0] * len(op.inputs)
             given = 0
             for path in sorted(p for p in folder.glob("[0-9]*.*") if not is_mark(p)):
-                header = read_header(path)
+                header = read_header(path, check=False)  # it was written just now
                 files.append(StateFile(header.bucket, header.full, path.stat().st_size, header.entries))
                 if not header.full:
                     taken = [a + b for a, b in zip(taken, header.taken, strict=True)]

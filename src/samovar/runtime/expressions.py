@@ -121,12 +121,10 @@ def expressions_at(
     recording: Recording, history: History, code: Mapping[str, bytes], epoch: int
 ) -> dict[str, bytes]:
     """Native operators that an epoch ran with other expressions; `code` names the Python operators."""
-    from samovar.runtime.modifying import code_path
-
     made: dict[str, bytes] = {}
     for change in history.changes:
         if change.epoch <= epoch:
             for name, version in change.operators.items():
                 if name not in code:
-                    made[name] = code_path(recording, name, version).read_bytes()
+                    made[name] = recording.read_code(name, version, change.files)
     return made

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from samovar.errors import OperatorFailed, OutputMismatch
+from samovar.record.digests import Digest
 from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
 from samovar.runtime.attending import EpochAbandoned, was_given_up
@@ -75,7 +76,13 @@ def failed_fact(context: RunContext) -> EpochFailed | None:
         taken=failure.taken if failure is not None and alone else 0,
         attempt=attempt if kept else "",
         marks=covers.marks if kept else (),
+        files=_sealed(context, attempt) if kept else {},
     )
+
+
+def _sealed(context: RunContext, attempt: str) -> dict[str, Digest]:
+    recording = context.recording
+    return recording.sealed(recording.attempt_folder(len(context.history.epochs), attempt))
 
 
 def _keep_marks(context: RunContext, attempt: str) -> bool:

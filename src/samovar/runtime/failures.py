@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +14,8 @@ from samovar.errors import (
     ExpressionFailed,
     OperatorFailed,
     OutputMismatch,
+    RecordingCorrupt,
+    RecordingError,
     RunError,
     SamovarError,
     SourceError,
@@ -19,12 +23,13 @@ from samovar.errors import (
 )
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
+from samovar.record.digests import DAMAGED
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.rejected import first_bad_row
 from samovar.runtime.row_search import Found, Search
 from samovar.runtime.said import SPARK_ERRORS, Said
 
-__all__ = ["explain_failure", "explain_start", "what_was_lost"]
+__all__ = ["damage_in", "explain_failure", "explain_start", "what_was_lost"]
 
 log = logging.getLogger("samovar.failures")
 
@@ -40,6 +45,8 @@ _GONE = (
     "Connection refused",
     "INVALID_HANDLE.SESSION",
 )
+_UNUSABLE = re.compile(r"samovar\.errors\.(RecordingCorrupt|RecordingError): (.+)(?:\s+Hint: (.+))?")
+_UNREADABLE = re.compile(r"FAILED_READ_FILE\S* .*?reading file (?:file:)?(/\S+?)\.(?:\s|$)")
 _LOST = (
     ("Python worker exited unexpectedly", "a Python worker died"),
     ("Python worker failed to connect back", "a Python worker did not start"),
@@ -78,6 +85,8 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         return StorageProblem(f"The recording could not be written: {error}.")
     if not isinstance(error, SPARK_ERRORS):
         return error
+    if (damage := damage_in(text, context.recording.path)) is not None:
+        return damage
     epoch = len(context.history.epochs)
     said = Said.of(error)
     try:
@@ -90,6 +99,21 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
         return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
     return _to_show(context, found, epoch)
+
+
+def damage_in(text: str, recording: Path) -> RecordingError | None:
+    """What an error of Spark's says of a file of a recording that cannot be used; None: nothing.
+
+    Workers check what they read themselves; Spark names the file that it cannot read.
+    """
+    if (told := _UNUSABLE.search(text)) is not None:
+        kind = RecordingCorrupt if told.group(1) == "RecordingCorrupt" else RecordingError
+        return kind(told.group(2), hint=told.group(3) or DAMAGED)
+    named = _UNREADABLE.search(text)
+    path = "/" + unquote(named.group(1)).lstrip("/") if named else ""
+    if not path.startswith(f"{recording}/"):
+        return None
+    return RecordingCorrupt(f"{path} cannot be read: it is damaged, or gone.", hint=DAMAGED)
 
 
 def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError | None:

@@ -26,6 +26,7 @@ from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import new_attempt
+from samovar.record.digests import Digest
 from samovar.record.log import AnyFact, EpochCommitted, LogicChanged, StateFile
 from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
@@ -37,7 +38,7 @@ from samovar.runtime.turning import Transfer, hand_over, keep_code, read_turned
 if TYPE_CHECKING:
     from samovar.runtime.epoch import RunContext
 
-__all__ = ["Transfer", "apply_code", "checked_bodies", "code_at", "may_turn", "settle_turns"]
+__all__ = ["Transfer", "apply_code", "checked_bodies", "code_at", "code_path", "may_turn", "settle_turns"]
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,13 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.Code]) -> None:
     versions = {n: 1 + sum(n in change.operators for change in history.changes) for n in codes}
     for name, one in codes.items():
         code_path(recording, name, versions[name]).write_bytes(one.body)
+    files = recording.sealed_code(code_path(recording, n, v) for n, v in versions.items())
     number = len(history.epochs)
     fact: AnyFact
     if any(handed.values()):  # one fact says both, so that no crash can come between state and code
-        fact = _transfer_epoch(context, number, handed, versions)
+        fact = _transfer_epoch(context, number, handed, versions, files)
     else:
-        fact = LogicChanged(at=time.time(), epoch=number, operators=versions)
+        fact = LogicChanged(at=time.time(), epoch=number, operators=versions, files=files)
     recording.log.append(fact)
     history.add(fact)
     context.code.update({n: c.body for n, c in code.items()})
@@ -136,7 +138,11 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.Code]) -> None:
 
 
 def _transfer_epoch(
-    context: RunContext, number: int, handed: Mapping[str, list[_Handed]], versions: dict[str, int]
+    context: RunContext,
+    number: int,
+    handed: Mapping[str, list[_Handed]],
+    versions: dict[str, int],
+    code_files: dict[str, Digest],
 ) -> EpochCommitted:
     """The whole states in their new form, as an epoch that processes nothing."""
     last, attempt = context.history.epochs[-1], new_attempt()
@@ -152,6 +158,8 @@ def _transfer_epoch(
         last=last.last,
         state=state,
         code=versions,
+        files=context.recording.sealed(folder),
+        code_files=code_files,
     )
 
 
@@ -245,9 +253,9 @@ def _write_whole(folder: Path, epoch: int, name: str, bucket: int, instance: Ope
 
 def code_path(recording: Recording, operator: str, version: int) -> Path:
     """Where a recording keeps a later version of an operator's code."""
-    folder = recording.path / "code"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{slug_unique(operator)}.{version}.pkl"
+    path = recording.code_path(operator, version)
+    path.parent.mkdir(exist_ok=True)
+    return path
 
 
 def code_at(
@@ -259,5 +267,5 @@ def code_at(
         if change.epoch <= epoch:
             for name, version in change.operators.items():
                 if name in made:  # others are native: see expressions.py
-                    made[name] = code_path(recording, name, version).read_bytes()
+                    made[name] = recording.read_code(name, version, change.files)
     return made

@@ -8,7 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql.types import StructType
 
-__all__ = ["rows_in", "stored_as"]
+__all__ = ["CHECKED", "rows_in", "stored_as"]
+
+CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
+"""Read option: Spark compares each page with the checksum it wrote, so that a bit that flips later is found too."""
 
 
 def rows_in(folders: Iterable[Path]) -> int:

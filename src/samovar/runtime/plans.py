@@ -58,12 +58,13 @@ def plans_of(
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source)
+    recording.check_start("inputs")
     if graph is None and flow is not None:
         graph = made_live(flow.graph())
     if graph is not None:
         pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
     else:
-        graph, pickled = read_code(recording, read_graph(recording))
+        graph, pickled = read_code(recording, read_graph(recording), history)
     for source in sources.values():
         restore_chunks(session, source, log.info)
     graph = drawn_as_sources(graph)

@@ -10,17 +10,19 @@ import errno
 import os
 import shutil
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlparse
 
 from samovar.errors import StorageProblem, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.ids import slug
-from samovar.record.log import ResultPublished
+from samovar.record.digests import check, flush, flush_tree
+from samovar.record.log import EpochCommitted, ResultPublished
+from samovar.record.store import Recording
 from samovar.runtime.epoch import RunContext
 
-__all__ = ["check_targets", "publish"]
+__all__ = ["check_targets", "moved_path", "publish"]
 
 
 def check_targets(graph: Graph) -> None:
@@ -58,7 +60,7 @@ def publish(context: RunContext) -> None:
 def _publish(context: RunContext, op: ops.Write) -> int:
     """Move what is not moved yet; returns how many files of this run lie at the target then."""
     target = _target(op)
-    mark = f"part-{slug(context.recording.run_id)}-"
+    mark = _own_prefix(context.recording)
     present = [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]
     foreign = [p for p in present if not p.name.startswith(mark)]
     if op.mode == "ignore" and foreign and len(foreign) == len(present):
@@ -74,18 +76,34 @@ def _publish(context: RunContext, op: ops.Write) -> int:
             old.unlink()
     target.mkdir(parents=True, exist_ok=True)
     for epoch in context.history.epochs:
-        for folder in context.recording.parts("results", op.name, [epoch]):
+        for folder in context.recording.parts("results", op.name, [epoch], check=False):
             for file in sorted(
                 p for p in folder.rglob("*") if p.is_file() and not p.name.startswith((".", "_"))
             ):
-                where = target / file.relative_to(folder).parent
-                where.mkdir(parents=True, exist_ok=True)
-                part = file.name.removeprefix("part-")
-                _move(file, where / f"{mark}{epoch.epoch:06d}-{part}")
+                inside = file.relative_to(context.recording.epoch_folder(epoch)).as_posix()
+                if (digest := epoch.files.get(inside)) is not None:
+                    check(file, digest)
+                where = moved_path(context.recording, op, epoch, inside)
+                where.parent.mkdir(parents=True, exist_ok=True)
+                _move(file, where)
     if op.mode == "overwrite":
         _drop_empty_folders(target)
     (target / "_SUCCESS").touch()
+    if context.recording.durable:  # before the log says so
+        flush_tree(target)
+        flush(target.parent)
     return sum(1 for p in target.rglob(f"{mark}*"))
+
+
+def moved_path(recording: Recording, op: ops.Write, epoch: EpochCommitted, inside: str) -> Path:
+    """Where a file of a result goes; `inside`: its path in the epoch's folder. The name tells run and epoch."""
+    file = PurePosixPath(*PurePosixPath(inside).parts[2:])
+    name = f"{_own_prefix(recording)}{epoch.epoch:06d}-{file.name.removeprefix('part-')}"
+    return _target(op) / file.parent / name
+
+
+def _own_prefix(recording: Recording) -> str:
+    return f"part-{slug(recording.run_id)}-"
 
 
 def _move(file: Path, to: Path) -> None:
@@ -98,6 +116,7 @@ def _move(file: Path, to: Path) -> None:
         hidden = to.with_name(f".{to.name}")
         try:
             shutil.copy2(file, hidden)
+            flush(hidden)
             hidden.replace(to)
         finally:
             hidden.unlink(missing_ok=True)

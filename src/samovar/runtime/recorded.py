@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from samovar.errors import RecordingError
 from samovar.graph.workflow import Workflow
-from samovar.record.log import RunResumed
 from samovar.record.store import History, Recording
 from samovar.runtime.charts import chart_data
 from samovar.runtime.epoch import RunContext
@@ -22,6 +20,7 @@ from samovar.runtime.plans import plans_of
 from samovar.runtime.progress import Progress
 from samovar.runtime.reading import past_progress, read_result, status_of
 from samovar.runtime.rejected import read_rejected
+from samovar.runtime.rollback import take_up
 from samovar.runtime.run import Run
 from samovar.runtime.session import spark_session
 from samovar.runtime.turning import Turned, read_turned
@@ -79,7 +78,9 @@ class Past:
         partition), `version` and `tuples` (how many it had taken of the epoch in that partition).
         """
         epochs = [e for e in self.history.epochs if e.switched]
-        return [(e.epoch, t) for e in epochs for t in read_turned(self._recording.epoch_folder(e))]
+        return [
+            (e.epoch, t) for e in epochs for t in read_turned(self._recording.checked_folder(e, "switches"))
+        ]
 
     def chart(self, name: str) -> dict[str, Any]:
         """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
@@ -102,7 +103,11 @@ class Past:
         conf: dict[str, str] | None = None,
         watch: bool | None = None,
     ) -> Run:
-        """Go on after the last committed epoch. Inputs must be as they were."""
+        """Go on after the last committed epoch. Inputs must be as they were.
+
+        The files of all committed epochs are read first. Where one is damaged or gone, the run goes on before the epoch
+        it belongs to, and says so: in the log, in `run.progress.note` and as a warning of the logger `samovar`.
+        """
         recording = Recording.open(self._recording.path, write=True)
         try:
             history = recording.history()
@@ -113,11 +118,7 @@ class Past:
             session = spark if spark is not None else spark_session(master=master, conf=conf)
             found = plans_of(recording, history, session, flow=flow)
             settings = dict(history.started.options)
-            assert recording.log is not None
-            fact = RunResumed(at=time.time(), epoch=len(history.epochs))
-            if history.ended is None or history.ended.status != "completed":
-                recording.log.append(fact)
-                history.add(fact)
+            notice = take_up(recording, history, found.plan.graph)
             code = (
                 code_at(recording, history, found.code, len(history.epochs)) if flow is None else found.code
             )
@@ -129,5 +130,7 @@ class Past:
             recording.close()
             raise
         made = Run(recording)
+        if notice:
+            made._warn(notice)
         made._begin(context, settings.get("epoch_bytes"), watch)
         return made

@@ -24,11 +24,12 @@ from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
 from samovar.compile.samples import is_drawn
 from samovar.control.events import StopRequested
-from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
+from samovar.errors import RecordingInUse, RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.log import (
+    FORMAT,
     EpochCommitted,
     InteractionsMade,
     RunEnded,
@@ -106,7 +107,7 @@ def start(
     chosen = "runs" if isinstance(record, bool) else os.fspath(record)
     root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
     new = not root.exists()
-    recording = Recording.create(root.absolute() / run)
+    recording = Recording.create(root.absolute() / run, durable=not scratch)
     options = {
         "tau": tau,
         "checkpoints": checkpoints,
@@ -139,13 +140,14 @@ def start(
         recording.log.append(
             RunStarted(
                 at=now,
-                format=1,
+                format=FORMAT,
                 run=run,
                 workflow=flow.name,
                 samovar=VERSION,
                 spark=spark_version,
                 python=platform.python_version(),
                 options={**options, **settings},
+                files=recording.sealed_start(),
             )
         )
     except BaseException as error:
@@ -299,6 +301,11 @@ class Run(Commands, Watching):
         self._message = text
         log.info(text)
 
+    def _warn(self, text: str) -> None:
+        """Have a person know: in `progress.note`, and where the program's warnings go."""
+        self._message = text
+        log.warning("run %s: %s", self.id, text)
+
     def _begin(
         self,
         context: RunContext,
@@ -387,10 +394,13 @@ class Run(Commands, Watching):
         except BaseException as second:  # the explanation itself failed: show the first error
             log.debug("could not explain a failure", exc_info=second)
             self._error = error
+        if isinstance(error, RecordingInUse):  # what lies there is the other's by now
+            self._recording.close()
         self._log_failure(context)
         log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
         try:
-            self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
+            if self._recording.log is not None:
+                self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
         except Exception:
             log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
         self._end("stopped" if isinstance(self._error, RunStopped) else "failed")

@@ -34,6 +34,7 @@ from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
 from samovar.runtime.made_sources import generated, queried
+from samovar.runtime.parts import CHECKED
 
 __all__ = [
     "CORRUPT",
@@ -155,6 +156,8 @@ def read_units(
     reader = spark.read.format(source.format).options(**source.options)
     if source.base:
         reader = reader.option("basePath", source.base)
+    if source.kept:
+        reader = reader.options(**CHECKED)
     if corrupt:
         schema = StructType([*schema.fields]).add(CORRUPT, "string", True)
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option("mode", "PERMISSIVE")

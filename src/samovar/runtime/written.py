@@ -13,10 +13,12 @@ import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.code import function_source, source_of
+from samovar.graph.code import function_from_code, function_source, operator_from_code, source_of
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
-from samovar.record.store import Recording, slug_unique
+from samovar.record.state_files import PYTHON
+from samovar.record.store import History, Recording
+from samovar.runtime import code
 from samovar.runtime.sources import Source
 
 __all__ = ["is_code", "read_code", "read_graph", "read_sources", "read_workflow", "write_down"]
@@ -49,10 +51,9 @@ def write_down(
     )
     recording.write_json("sources.json", {n: msgspec.to_builtins(s) for n, s in sources.items()})
     if pickled:
-        folder = recording.path / "code"
-        folder.mkdir(exist_ok=True)
+        (recording.path / "code").mkdir(exist_ok=True)
         for name, body in pickled.items():
-            (folder / f"{slug_unique(name)}.pkl").write_bytes(body)
+            recording.code_path(name).write_bytes(body)
 
 
 def _with_text(op: Op, live: Any) -> Op:
@@ -90,8 +91,11 @@ def read_workflow(recording: Recording) -> Workflow:
     return flow
 
 
-def read_code(recording: Recording, graph: Graph) -> tuple[Graph, dict[str, bytes]]:
-    """The graph with its recorded code made live, and the pickles. Loading them runs code of the recording."""
+def read_code(recording: Recording, graph: Graph, history: History) -> tuple[Graph, dict[str, bytes]]:
+    """The graph with its recorded code made live, and the pickles. Loading them runs code of the recording.
+
+    Code that another version of Python compiled would crash this one: it is made from its text, where there is one.
+    """
     opaque = recording.read_json("workflow.json").get("opaque") or []
     if opaque:
         raise RecordingError(
@@ -100,20 +104,52 @@ def read_code(recording: Recording, graph: Graph) -> tuple[Graph, dict[str, byte
         )
     pickled: dict[str, bytes] = {}
     live: dict[str, Any] = {}
+    python = _other_python(history)
     for name, op in graph.ops.items():
         if not is_code(op):
             continue
-        path = recording.path / "code" / f"{slug_unique(name)}.pkl"
+        if python:
+            live[name] = _from_text(op, python, history)
+            pickled[name] = code.by_value(live[name], name)
+            continue
         try:
-            pickled[name] = path.read_bytes()
+            pickled[name] = recording.read_code(name)
             live[name] = pickle.loads(pickled[name])
         except Exception as error:
-            raise RecordingError(
-                f"The recorded code of operator '{name}' cannot be loaded: {error}",
+            kind = RecordingCorrupt if isinstance(error, RecordingCorrupt) else RecordingError
+            raise kind(
+                f"The recorded code of operator '{name}' cannot be loaded: {getattr(error, 'message', error)}",
                 operator=name,
                 hint="Pass the workflow: past.resume(flow=flow).",
             ) from error
     return Graph(graph.name, graph.ops, live), pickled
+
+
+def _other_python(history: History) -> str:
+    """The version of Python that compiled a run's code, as 3.11, if that is not this one; else empty."""
+    python = ".".join(history.started.python.split(".")[:2]) if history.started is not None else ""
+    return python if python.count(".") and python != PYTHON else ""
+
+
+def _from_text(op: Op, python: str, history: History) -> Any:
+    """An operator's code made from its text. Raises RecordingError where only compiled code is left."""
+    later = any(op.name in change.operators for change in history.changes)  # kept compiled alone
+    try:
+        if isinstance(op, ops.Python) and op.code and not later:
+            return operator_from_code(op)
+        if isinstance(op, ops.Batches) and op.code and not later:
+            return function_from_code(op)
+    except WorkflowError as error:
+        raise _compiled(op, python) from error
+    raise _compiled(op, python)
+
+
+def _compiled(op: Op, python: str) -> RecordingError:
+    return RecordingError(
+        f"The code of operator '{op.name}' was compiled by Python {python} and cannot run in {PYTHON}.",
+        operator=op.name,
+        hint=f"Use Python {python}, or pass the workflow: past.resume(flow=flow). Results stay readable.",
+    )
 
 
 def read_sources(recording: Recording) -> dict[str, Source]:
