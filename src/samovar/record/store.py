@@ -52,6 +52,7 @@ from samovar.record.state_files import is_mark
 __all__ = ["History", "Recording", "find_recordings"]
 
 LOG = "log.jsonl"
+"""There as long as the recording is: who sees it sees the recording."""
 
 
 @dataclass

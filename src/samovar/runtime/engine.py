@@ -233,6 +233,7 @@ def _attempt(
             code = steering.take_code()
             if code is not None:
                 apply_code(context, code)
+        context.check_storage()
         number = len(context.history.epochs)
         epoch = make(context, number, covers, attempt=attempt)
         try:
@@ -240,6 +241,7 @@ def _attempt(
             if steering is not None and (odd := _mixed_up(steering, epoch)):
                 lost = odd
             elif not epoch.recomputed():
+                context.check_storage()  # executors may have joined in the meantime
                 if steering is None or steering.may_commit():
                     return epoch, outcome
                 lost = "cancelled"

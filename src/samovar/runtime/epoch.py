@@ -27,15 +27,17 @@ from samovar.compile.plan import ROWS, Plan
 from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
 from samovar.record.state_files import is_mark, read_header
-from samovar.record.store import History, Recording, slug_unique
+from samovar.record.store import LOG, History, Recording, slug_unique
 from samovar.runtime.attending import Control
 from samovar.runtime.decisions import Decided
-from samovar.runtime.failed import raise_failures
+from samovar.runtime.failed import raise_carried, raise_failures
 from samovar.runtime.functions import batches_function, chain_function
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
 from samovar.runtime.parts import rows_in, stored_as
 from samovar.runtime.rejected import bad_rows
+from samovar.runtime.said import SPARK_ERRORS
+from samovar.runtime.shared_storage import SharedStorage
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
@@ -92,6 +94,8 @@ class RunContext:
     """Native operators whose expressions were modified on the way."""
     code_versions: dict[str, int] = field(default_factory=dict)
     """Versions of operators' code that was modified on the way, as workers and the desk count them."""
+    storage: SharedStorage | None = None
+    """Whether all workers see the run's folders; None: nobody has asked yet."""
 
     @property
     def tau(self) -> float:
@@ -124,6 +128,16 @@ class RunContext:
         context = getattr(self.spark, "sparkContext", None)
         if context is not None:
             context.setLocalProperty("spark.jobGroup.id", name)
+
+    def check_storage(self) -> None:
+        """Raise StorageNotShared when workers do not see the run's folders; quick while the cluster is as it was."""
+        if self.storage is None:
+            python = any(self.plan.shape(n) in ("python", "batches") for n in self.plan.graph.ops)
+            self.storage = SharedStorage(self.spark, self.recording.path, python=python)
+            self.storage.check()
+            self.storage.check_sources(self.sources.values())
+        else:
+            self.storage.check()
 
     def forget_shared(self) -> None:
         """Give back what was kept for a level."""
@@ -282,6 +296,7 @@ class Epoch:
             positions=self.plan.width[chain[-1]],
             stateful=self.plan.shape(chain[0]) == "python",
             errors=str(self.folder / "errors"),
+            sign="" if self._looks else str(context.recording.path / LOG),
             arrival=arrival,
             signs=self._may_be_left_out(chain[-1]),
             marks=self.marks if self.plan.shape(chain[0]) == "python" else (),
@@ -433,6 +448,9 @@ class Epoch:
             self._run_what_was_left_out()
             raise_failures(self)
             self._measure()
+        except SPARK_ERRORS as error:
+            raise_carried(self, error)
+            raise
         finally:
             self.context.group(None)
 

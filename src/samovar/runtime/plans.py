@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,10 +20,11 @@ from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
 from samovar.runtime.session import spark_session
+from samovar.runtime.shared_storage import cores
 from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources
 
-__all__ = ["Plans", "as_sql", "cores", "list_sources", "made_live", "plans_of", "schema"]
+__all__ = ["Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema"]
 
 log = logging.getLogger("samovar")
 
@@ -125,8 +125,3 @@ def list_sources(
     with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
         found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
     return {source.name: source for source in found}
-
-
-def cores(session: SparkSession) -> int:
-    context = getattr(session, "sparkContext", None)
-    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2

@@ -6,7 +6,7 @@ is quick however large the sources are. A join or a filter may leave fewer than 
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from samovar.errors import SamovarError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Workflow
+from samovar.runtime.folders import new_scratch
 from samovar.runtime.plans import made_live
 from samovar.runtime.sources import first_file, source_frame, source_schema
 
@@ -109,7 +110,8 @@ def _run(
         all_ops[limit] = ops.Limit(name=limit, inputs=(of,), n=rows)
         all_ops[sink] = ops.Sink(name=sink, inputs=(limit,))
     flow = Workflow.of(name, all_ops.values(), {n: v for n, v in live.items() if n in all_ops})
-    with tempfile.TemporaryDirectory(prefix="samovar-trial-") as folder:
+    folder = new_scratch("trial-")
+    try:
         run = flow.start(spark=spark, record=folder, watch=False)
         try:
             run.wait(seconds, progress=False)
@@ -120,3 +122,5 @@ def _run(
                 hint="Does the code wait for something, or loop without an end?",
             ) from None
         return {sink: run.result(sink) for sink in sinks}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
