@@ -21,6 +21,7 @@ from samovar.graph import operators as ops
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
 from samovar.runtime.attending import EpochAbandoned, was_unattended
+from samovar.runtime.balance import check_balance
 from samovar.runtime.decisions import write_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
@@ -242,6 +243,7 @@ def _attempt(
                 lost = odd
             elif not epoch.recomputed():
                 context.check_storage()  # executors may have joined in the meantime
+                check_balance(epoch)  # not before: what Spark computed twice may count twice
                 if steering is None or steering.may_commit():
                     return epoch, outcome
                 lost = "cancelled"

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from samovar.compile.counting import add_up, counted_apart, needs_counter, tallying
+from samovar.compile.counting import Measured, add_up, counted_apart, needs_counter, tallying
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
@@ -180,6 +180,8 @@ class Epoch:
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
         self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
+        self._written: dict[str, tuple[Observation, int]] = {}
+        """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
         self._apart: dict[str, Future[int]] = {}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="samovar-count")
         self._reused: list[DataFrame] = []
@@ -202,7 +204,7 @@ class Epoch:
             self._measured[name, None] = rows_in(self.context.recording.parts("stash", name, epochs))
             return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
         chosen = source.units[start:stop]
-        if all(u.rows is not None for u in chosen):
+        if all(u.rows is not None for u in chosen) and not source.passes_over:
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
         return self.read(source, chosen, start)
 
@@ -238,7 +240,7 @@ class Epoch:
         if source.parses:
             here = bool(self.plan.placement.whole[name]) and min(self.plan.placement.whole[name]) >= self.low
             df = self._without_bad(name, df, source.units, alone and here)
-        if alone and all(u.rows is not None for u in source.units):
+        if alone and all(u.rows is not None for u in source.units) and not source.passes_over:
             self._measured[name, None] = sum(u.rows or 0 for u in source.units)
         return df
 
@@ -376,10 +378,12 @@ class Epoch:
             df = self._observe((name, 0), df, F.count(F.lit(1)))
         return mend(df, own)
 
-    def _observe(self, key: tuple[str, int | None], df: DataFrame, rows: Column) -> DataFrame:
+    def _observe(
+        self, key: tuple[str, int | None], df: DataFrame, rows: Column, *others: Column
+    ) -> DataFrame:
         observation = Observation()
         self._observations[key] = (observation, df, rows)
-        return df.observe(observation, rows.alias("rows"))
+        return df.observe(observation, rows.alias("rows"), *others)
 
     def _count_apart(self, name: str, df: DataFrame) -> int:
         """Count beside the epoch's own job, on a thread of its own: its tag and group are the thread's."""
@@ -495,8 +499,14 @@ class Epoch:
         self.context.working = name
         if placement.ends(name) and name in self._stored:
             if self.plan.shape(name) == "accumulate":
-                df = self._observe((name, 0), self.frames.stored_partial(name), F.sum(ROWS))
-                self._write("deltas", name, df)
+                df = self._observe(
+                    (name, 0),
+                    self.frames.stored_partial(name),
+                    F.sum(ROWS),
+                    F.count(F.lit(1)).alias("stored"),
+                )
+                rows = self._write("deltas", name, df)
+                self._written[name] = (self._observations[name, 0][0], rows)
             else:
                 for port in range(len(op.inputs)):
                     rows = self._write("deltas", f"{name}.{port}", self.frames.kept(name, port))
@@ -524,6 +534,33 @@ class Epoch:
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer.save(str(self.folder / "results" / slug_unique(op.name)))
+
+    @property
+    def measured(self) -> Measured:
+        """What was counted, each number in one place; asked after `run`."""
+        return self._measured
+
+    def files_written(self) -> dict[str, tuple[int, int]]:
+        """For aggregates and written results, how many rows Spark wrote, and how many their files hold.
+
+        Results in formats whose files do not tell are left out, unless there is no file at all.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for name, (observation, held) in self._written.items():
+            stored = _observed(observation, "stored")
+            if stored is not None:
+                found[name] = (stored, held)
+        for name, op in self.plan.graph.ops.items():
+            rows = self._measured.get((name, 0))
+            if not isinstance(op, ops.Write) or not rows:
+                continue
+            folder = self.folder / "results" / slug_unique(name)
+            files = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", "."))]
+            if op.format == "parquet":
+                found[name] = (rows, rows_in({p.parent for p in files}))
+            elif not files:
+                found[name] = (rows, 0)
+        return found
 
     def _may_be_left_out(self, tail: str) -> bool:
         """Whether Spark may not ask for all rows of a stateful Python operator: behind it is a join or a limit."""
@@ -567,7 +604,7 @@ class Epoch:
         found: dict[str, tuple[StateFile, ...]] = {}
         for name, op in self.plan.graph.ops.items():
             folder = self.folder / "state" / slug_unique(name)
-            if not isinstance(op, ops.Python) or not folder.is_dir():
+            if not isinstance(op, ops.Python) or not (folder.is_dir() or self._is_due(name)):
                 continue
             files = []
             taken = [0] * len(op.inputs)
@@ -578,11 +615,17 @@ class Epoch:
                 if not header.full:
                     taken = [a + b for a, b in zip(taken, header.taken, strict=True)]
                     given += header.given
-            found[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
+            if files:
+                found[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
             for port, n in enumerate(taken):
                 self._measured[name, port] = n
             self._measured[name, None] = given
         return found
+
+    def _is_due(self, name: str) -> bool:
+        """Whether a Python operator leaves state files in this epoch, if it takes any rows."""
+        works = any(self.plan.placement.works(name, at) for at in range(self.low, self.high + 1))
+        return self.plan.shape(name) == "python" and works
 
 
 def _observed(observation: Observation, name: str) -> int | None:

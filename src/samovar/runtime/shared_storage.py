@@ -37,9 +37,9 @@ from samovar.runtime.parts import rows_in
 from samovar.runtime.said import SPARK_ERRORS, Said
 
 if TYPE_CHECKING:
-    from samovar.runtime.sources import Source
+    from samovar.runtime.sources import Source, Unit
 
-__all__ = ["SharedStorage", "check_shared", "cores", "is_local", "not_seen"]
+__all__ = ["SharedStorage", "check_shared", "cores", "is_local", "not_seen", "some_files"]
 
 log = logging.getLogger("samovar")
 
@@ -99,21 +99,20 @@ class SharedStorage:
 
     def check_sources(self, sources: Iterable[Source]) -> None:
         """The same for the files that sources read."""
-        self._files = tuple(seen for source in sources for seen in _some_files(source))
+        self._files = tuple(seen for source in sources for seen in some_files(source.name, source.units))
         if self._files and not self._local:
             check_shared(self._spark, (), self._files, python=self._python)
 
 
-def _some_files(source: Source) -> Iterator[Seen]:
+def some_files(source: str, units: Iterable[Unit]) -> list[Seen]:
     """The first file of each of the folders a source reads, if they are local ones, up to a number of them."""
     folders: dict[str, Seen] = {}
-    for unit in source.units:
-        if urlparse(unit.path).scheme not in ("", "file"):
-            return
-        folders.setdefault(os.path.dirname(unit.path), Seen(source.name, unit.path, unit.size))
+    for unit in units:
+        if urlparse(unit.path).scheme in ("", "file"):
+            folders.setdefault(os.path.dirname(unit.path), Seen(source, unit.path, unit.size))
         if len(folders) == _FOLDERS:
             break
-    yield from folders.values()
+    return list(folders.values())
 
 
 def check_shared(

@@ -34,6 +34,7 @@ from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
 from samovar.runtime.made_sources import generated, queried
+from samovar.runtime.shared_storage import check_shared, some_files
 
 __all__ = [
     "CORRUPT",
@@ -51,6 +52,13 @@ __all__ = [
 CORRUPT = f"{HIDDEN}corrupt"
 DEFAULT_CORRUPT = "_corrupt_record"
 ROW_BITS = 40
+_PASSING_OVER = (
+    "pathglobfilter",
+    "modifiedbefore",
+    "modifiedafter",
+    "ignorecorruptfiles",
+    "ignoremissingfiles",
+)
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
@@ -93,6 +101,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
             return False
         return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether Spark is told to pass over some of the files or rows, so that footers do not tell the rows read."""
+        return any(k.lower() in _PASSING_OVER and str(v).lower() != "false" for k, v in self.options.items())
 
     def option(self, name: str, default: str = "") -> str:
         """A reader's option; their names have no case."""
@@ -220,7 +233,11 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     for path in op.path:
         files += _files_at(spark, op, path)
     options = dict(op.options)
-    schema = _file_schema(spark, op)
+    try:
+        schema = _file_schema(spark, op)
+    except Exception:
+        check_shared(spark, (), some_files(op.name, files))  # executors look into files to find a schema
+        raise
     base = None
     if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
         base = _spark_path(op.path[0])
