@@ -243,6 +243,7 @@ def _attempt(
                 lost = odd
             elif not epoch.recomputed():
                 context.check_storage()  # executors may have joined in the meantime
+                epoch.check_inputs()
                 check_balance(epoch)  # not before: what Spark computed twice may count twice
                 if steering is None or steering.may_commit():
                     return epoch, outcome

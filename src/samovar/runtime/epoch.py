@@ -6,6 +6,7 @@ abandoned at any instant and done again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -32,6 +33,7 @@ from samovar.runtime.attending import Control
 from samovar.runtime.decisions import Decided
 from samovar.runtime.failed import raise_carried, raise_failures
 from samovar.runtime.functions import batches_function, chain_function
+from samovar.runtime.input_files import check_files
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
 from samovar.runtime.parts import rows_in, stored_as
@@ -74,6 +76,8 @@ class RunContext:
     code: dict[str, bytes]
     tag: str
     shared: dict[str, DataFrame] = field(default_factory=dict)
+    whole_inputs: dict[str, Source] = field(default_factory=dict)
+    """Sources that the level reads whole."""
     range: EpochRange | None = None
     """The epoch that is being run."""
     working: str | None = None
@@ -144,6 +148,7 @@ class RunContext:
         for df in self.shared.values():
             df.unpersist()
         self.shared.clear()
+        self.whole_inputs.clear()
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,8 @@ class Epoch:
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
         self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
+        self._inputs: list[tuple[Source, tuple[Unit, ...]]] = []
+        """Input files that this epoch reads."""
         self._written: dict[str, tuple[Observation, int]] = {}
         """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
         self._apart: dict[str, Future[int]] = {}
@@ -211,6 +218,7 @@ class Epoch:
     def read(self, source: Source, units: tuple[Unit, ...], first: int) -> DataFrame:
         """The rows of some units that parsed; `first` is the number of the first of them."""
         name = source.name
+        self._will_read(source, units)
         df = read_units(
             self.spark, source, units, first, positions=self.plan.width[name] > 0, corrupt=source.parses
         )
@@ -218,6 +226,19 @@ class Epoch:
             # a source may be read again on a higher level: its bad rows count once
             df = self._without_bad(name, df, units, self.low == min(self.plan.placement.streams[name]))
         return df
+
+    def _will_read(self, source: Source, units: tuple[Unit, ...]) -> None:
+        """Note what is read, and see that it is as it was listed. (A replay has looked when it was opened.)"""
+        if not self._looks:
+            self._inputs.append((source, units))
+            check_files(source, units, None)
+
+    def check_inputs(self) -> None:
+        """Raise SourceChanged when a file that this epoch read is not as it was listed; asked after `run`."""
+        for source, units in self._inputs:
+            check_files(source, units, self.spark)
+        for source in self.context.whole_inputs.values():  # Spark may have read them again
+            check_files(source, source.units, self.spark)
 
     def _without_bad(self, name: str, df: DataFrame, units: tuple[Unit, ...], counts: bool) -> DataFrame:
         """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""
@@ -233,6 +254,8 @@ class Epoch:
         source = self.context.sources.get(name)
         if source is None:
             return self._read_parts("stash", name, self.frames._empty(name).schema, self._stash_epochs(name))
+        self._will_read(source, source.units)
+        self.context.whole_inputs[name] = source
         df = read_units(
             self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses
         )
@@ -454,6 +477,8 @@ class Epoch:
             self._measure()
         except SPARK_ERRORS as error:
             raise_carried(self, error)
+            with contextlib.suppress(*SPARK_ERRORS):  # the session may be gone
+                self.check_inputs()
             raise
         finally:
             self.context.group(None)

@@ -19,9 +19,10 @@ from samovar.graph.workflow import Graph, Workflow
 from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
+from samovar.runtime.input_files import check_unchanged
 from samovar.runtime.session import spark_session
 from samovar.runtime.shared_storage import cores
-from samovar.runtime.sources import Source, check_unchanged, list_source, source_schema
+from samovar.runtime.sources import Source, list_source, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources
 
 __all__ = ["Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema"]
@@ -55,7 +56,7 @@ def plans_of(
         raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
     sources = read_sources(recording)
     for source in sources.values():
-        check_unchanged(source)
+        check_unchanged(source, session)
     if graph is None and flow is not None:
         graph = made_live(flow.graph())
     if graph is not None:

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from samovar.compile.native import positioned, quoted, visible
-from samovar.errors import SourceChanged, SourceError, nearest
+from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
@@ -40,7 +40,6 @@ __all__ = [
     "CORRUPT",
     "Source",
     "Unit",
-    "check_unchanged",
     "first_file",
     "is_bad",
     "list_source",
@@ -197,30 +196,6 @@ def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, 
             return None
         made.append((source.number, i << ROW_BITS, rows))
     return made
-
-
-def check_unchanged(source: Source) -> None:
-    """Raise SourceChanged when an input file is not what it was, or one copied into the recording is gone."""
-    for file in source.files or (source.units if source.kept else ()):
-        if urlparse(file.path).scheme not in ("", "file"):
-            continue
-        try:
-            found = os.stat(_local(file.path))
-        except OSError:
-            raise SourceChanged(
-                f"The input file {file.path} of source '{source.name}' is gone.",
-                operator=source.name,
-                hint="Put it back to go on with this run, or start a new run.",
-            ) from None
-        touched = (
-            abs(found.st_mtime - file.mtime) > 1e-6 and not source.kept
-        )  # a copy of a recording is as good
-        if found.st_size != file.size or touched:
-            raise SourceChanged(
-                f"The input file {file.path} of source '{source.name}' has changed since the run read it.",
-                operator=source.name,
-                hint="Restore it to go on with this run, or start a new run.",
-            )
 
 
 # --- files --------------------------------------------------------------------------------------------------
