@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingNotFound, StorageProblem
+from samovar.record.addresses import local_folder
 from samovar.record.log import (
     AnyFact,
     Counters,
@@ -171,7 +172,7 @@ class Recording:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, write: bool = False) -> Recording:
         """An existing recording; `write=True` locks it, and clears away what unfinished epochs left."""
-        folder = Path(path).absolute()  # Spark resolves relative paths against a folder of its own
+        folder = local_folder(path).absolute()  # Spark resolves relative paths against a folder of its own
         if not (folder / LOG).is_file():
             hint = None
             if folder.is_dir() and any((p / LOG).is_file() for p in folder.iterdir() if p.is_dir()):
@@ -306,7 +307,7 @@ def slug_unique(operator: str) -> str:
 
 def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:
     """The recordings in a folder, newest last."""
-    root = Path(folder)
+    root = local_folder(folder)
     if not root.is_dir():
         return []
     return sorted((p for p in root.iterdir() if (p / LOG).is_file()), key=lambda p: (p / LOG).stat().st_ctime)

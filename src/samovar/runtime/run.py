@@ -26,6 +26,7 @@ from samovar.errors import RunError, RunStopped, StorageProblem, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
+from samovar.record.addresses import local_folder
 from samovar.record.log import (
     EpochCommitted,
     InteractionsMade,
@@ -103,7 +104,7 @@ def start(
     run = run_id or new_run_id(flow.name)
     scratch = record is False
     chosen = "runs" if isinstance(record, bool) else os.fspath(record)
-    root = new_scratch() if scratch else Path(chosen)
+    root = new_scratch() if scratch else local_folder(chosen)
     new = not root.exists()
     recording = Recording.create(root.absolute() / run)
     options = {
