@@ -96,6 +96,13 @@ class Cluster:
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",
         }
 
+    def kill_worker(self, n: int) -> None:
+        """Kill a worker and its executor, as if its host were gone."""
+        worker = psutil.Process(self._processes[1 + n].pid)
+        for victim in [worker, *worker.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
+
     def executors(self) -> list[psutil.Process]:
         """The executors' Java processes that live now, oldest first."""
         found = []

@@ -15,6 +15,7 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,23 +26,31 @@ import samovar as sv
 
 
 class Nth(sv.Operator):
-    """By customer: the how-manieth payment this is. Raises on some customer's."""
+    """By customer: the how-manieth payment this is. Raises on some customer's.
+
+    With a folder as `gate`, it says there that it waits, and goes on when `passed` is there.
+    """
 
     output = "id bigint, customer string, nth bigint"
     seen: Any = sv.MapState()
 
-    def __init__(self, wrong: str = "") -> None:
+    def __init__(self, wrong: str = "", gate: str = "") -> None:
         self.wrong = wrong
+        self.gate = gate
 
     def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
         """One row out for one row in."""
+        if self.gate:
+            Path(self.gate, "waits").touch()
+            while not Path(self.gate, "passed").exists():
+                time.sleep(0.02)
         if row["customer"] == self.wrong:
             raise ValueError(f"no payments of {self.wrong}, please")
         self.seen[row["customer"]] = nth = self.seen.get(row["customer"], 0) + 1
         yield {"id": row["id"], "customer": row["customer"], "nth": nth}
 
 
-def flow_of(kind: str, source: Path) -> sv.Workflow:
+def flow_of(kind: str, source: Path, gate: str = "") -> sv.Workflow:
     """A workflow of some kind."""
     flow = sv.Workflow(kind)
     if kind == "values":
@@ -52,7 +61,7 @@ def flow_of(kind: str, source: Path) -> sv.Workflow:
         rows = flow.read.parquet(str(source), name="src").filter("amount > 3", name="F")
         rows.groupBy("customer").agg("count(1) AS n", name="A").sink("S")
     else:
-        operator = Nth("c7" if kind == "raises" else "")
+        operator = Nth("c7" if kind == "raises" else "", gate)
         flow.read.parquet(str(source), name="src").apply(operator, by="customer", name="nth").sink("S")
     return flow
 
@@ -63,7 +72,7 @@ def _outcome(spark: Any, spec: dict[str, Any], case: dict[str, Any]) -> dict[str
     os.environ.pop("SAMOVAR_LARGE_FILE", None)
     if "large" in case:
         os.environ["SAMOVAR_LARGE_FILE"] = str(case["large"])
-    flow = flow_of(case["kind"], Path(case["source"]))
+    flow = flow_of(case["kind"], Path(case["source"]), case.get("gate", ""))
     committed: list[int] = []
     try:
         if case["kind"] == "trial":

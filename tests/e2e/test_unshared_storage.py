@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from tests.e2e.child import Child
+from tests.e2e.child import Child, wait_until
 from tests.e2e.cluster import Cluster, can_hide
 from tests.e2e.flows import payments
 
@@ -39,6 +39,10 @@ class Hosts:
         self, cluster: Cluster, *cases: dict[str, Any], cache: Path | None = None
     ) -> dict[str, dict[str, Any]]:
         """What became of each case; where it says nothing else, its input is shared and its recording is not."""
+        return self.ended(self.begin(cluster, *cases, cache=cache))
+
+    def begin(self, cluster: Cluster, *cases: dict[str, Any], cache: Path | None = None) -> Child:
+        """Start a driver for the cases."""
         usual = {"source": str(self.open / "in"), "record": str(self.closed / "runs")}
         spec = {
             "run": "unshared",
@@ -48,7 +52,10 @@ class Hosts:
             "cache": str(cache or self.open / "cache"),
             "cases": [{"name": f"case-{n}", **usual, **case} for n, case in enumerate(cases)],
         }
-        child = Child(self.folder, spec, module="tests.e2e.cluster_unshared")
+        return Child(self.folder, spec, module="tests.e2e.cluster_unshared")
+
+    def ended(self, child: Child) -> dict[str, dict[str, Any]]:
+        """What became of the cases of a driver, when it has ended."""
         assert child.end(400) == 0, child.said()
         lines = [ln for ln in child.said().splitlines() if ln.startswith("outcome ")]
         found = [json.loads(line.removeprefix("outcome ")) for line in lines]
@@ -132,3 +139,23 @@ def test_runs_of_which_one_worker_in_two_does_not_see_the_recording_fail_at_the_
         )
     for outcome in found.values():
         _refused(outcome)
+
+
+@pytest.mark.slow
+def test_an_exception_on_a_worker_that_joined_later_and_sees_nothing_reaches_the_driver(
+    hosts: Hosts, tmp_path: Path
+) -> None:
+    gate = hosts.open / "gate"
+    gate.mkdir()
+    with Cluster(tmp_path / "cluster", workers=1) as cluster:
+        child = hosts.begin(cluster, {"name": "late", "kind": "raises", "gate": str(gate)})
+        wait_until((gate / "waits").exists, child)
+        cluster.join(hidden=[hosts.closed])
+        wait_until(lambda: len(cluster.executors()) == 2, child)
+        cluster.kill_worker(0)  # all that is left to do is done by the other one
+        (gate / "passed").touch()
+        outcome = hosts.ended(child)["late"]
+    assert outcome["error"] == "OperatorFailed", outcome
+    assert "no payments of c7, please" in outcome["text"]
+    assert "'customer': 'c7'" in outcome["text"] or "customer: 'c7'" in outcome["text"]
+    assert outcome["epochs"] == 0

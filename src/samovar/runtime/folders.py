@@ -19,9 +19,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar") / "chunks"
 
 
-def new_scratch(what: str = "") -> Path:
-    """A new folder for a run that leaves no recording: in `$SAMOVAR_SCRATCH`, or where temporary files go."""
-    root = _scratch_root()
+def new_scratch(what: str = "", root: Path | None = None) -> Path:
+    """A new folder for a run that leaves no recording: in `root`, `$SAMOVAR_SCRATCH`, or where temporary files go."""
+    root = root or _scratch_root()
     root.mkdir(parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{what}", dir=root))
 
