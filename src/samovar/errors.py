@@ -16,7 +16,9 @@
     │   ├── OperatorFailed        a Python operator raised
     │   ├── OutputMismatch        a Python operator's output row does not fit its `output`
     │   ├── ExpressionFailed      an expression failed inside Spark
+    │   ├── CountsDiffer          the rows of an epoch do not add up, so it is not committed
     │   ├── StorageProblem        the disk is full or cannot be written
+    │   │   └── StorageNotShared  hosts of a cluster do not see the same folders
     │   └── RunStopped            somebody stopped the run
     ├── ControlError              a running job that cannot be acted on in this way
     │   ├── CommandRefused        not in the state the run is in; `story` tells what led there
@@ -46,6 +48,7 @@ __all__ = [
     "ChannelProblem",
     "CommandRefused",
     "ControlError",
+    "CountsDiffer",
     "CyclicWorkflow",
     "DocumentError",
     "DuplicateName",
@@ -67,6 +70,7 @@ __all__ = [
     "SchemaProblem",
     "SourceChanged",
     "SourceError",
+    "StorageNotShared",
     "StorageProblem",
     "TimeTravelError",
     "UnconnectedPort",
@@ -225,8 +229,34 @@ class ExpressionFailed(RunError):
         self.traceback = traceback
 
 
+class CountsDiffer(RunError):
+    """The rows of an epoch do not add up: `got` where `expected` were counted elsewhere. The epoch is not committed."""
+
+    def __init__(self, message: str, *, operator: str, expected: int, got: int, hint: str) -> None:
+        super().__init__(message, operator=operator, hint=hint)
+        self.expected = expected
+        self.got = got
+
+
 class StorageProblem(RunError):
     """The recording or a result could not be written."""
+
+
+class StorageNotShared(StorageProblem):
+    """Some hosts of a cluster do not see a folder as the driver does. `hosts` may be empty: not known."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        folder: str,
+        hosts: Iterable[str] = (),
+        hint: str | None = None,
+        operator: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint, operator=operator)
+        self.folder = folder
+        self.hosts = tuple(hosts)
 
 
 class RunStopped(RunError):

@@ -27,6 +27,7 @@ from samovar.errors import StorageProblem, WorkflowError
         ({"on_error": "explode"}, "on_error"),
         ({"record": 7}, "record="),
         ({"run_id": "../elsewhere"}, "run_id"),
+        ({"run_id": "a,b"}, "run_id without a comma"),
     ],
 )
 def test_an_option_of_the_wrong_kind_is_refused_at_once(

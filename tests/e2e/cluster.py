@@ -1,5 +1,8 @@
 """A real standalone Spark cluster on loopback: one master, two workers of one core each, from the pip package.
 
+Workers may be hidden from folders of the driver's: they then run in a mount namespace of their own with an empty file
+system in the place of each folder, as if they were on another host (`can_hide` says whether this machine allows it).
+
 Used by tests and benchmarks. It takes about ten seconds to start, and `close` kills all its processes, executors
 included. Executors get the interpreter and import path of this process, so that samovar is importable there.
 """
@@ -8,10 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 
@@ -19,7 +25,7 @@ import psutil
 
 from samovar.runtime.java import find_java, launch_home
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "can_hide"]
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HOST = "127.0.0.1"
@@ -28,12 +34,22 @@ _HOST = "127.0.0.1"
 class Cluster:
     """A running cluster: `master` is its address. Use as a context manager."""
 
-    def __init__(self, folder: Path, *, workers: int = 2, memory: str = "1g") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int = 2,
+        memory: str = "1g",
+        hidden: Sequence[Path] = (),
+        hidden_from: Sequence[int] = (),
+    ) -> None:
+        """`hidden`: folders that exist, and that the workers numbered in `hidden_from` do not see."""
         import pyspark
 
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._home = Path(pyspark.__file__).parent
+        self._memory = memory
         self._processes: list[subprocess.Popen[bytes]] = []
         self._java = str(launch_home(find_java()))
         port, page = _free_port(), _free_port()
@@ -42,9 +58,7 @@ class Cluster:
             self._start("master", "Master", "--host", _HOST, "--port", str(port), "--webui-port", str(page))
             self._wait_for("master", "I have been elected leader")
             for n in range(workers):
-                work = folder / f"worker-{n}"
-                arguments = ["--host", _HOST, "--webui-port", str(_free_port()), "--work-dir", str(work)]
-                self._start(f"worker-{n}", "Worker", "-c", "1", "-m", memory, *arguments, self.master)
+                self._start_worker(n, hidden if n in hidden_from else ())
             for n in range(workers):
                 self._wait_for(f"worker-{n}", "Successfully registered with master")
         except BaseException:
@@ -58,6 +72,12 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def join(self, *, hidden: Sequence[Path] = ()) -> None:
+        """One worker more, which does not see some folders."""
+        n = len(self._processes) - 1
+        self._start_worker(n, hidden)
+        self._wait_for(f"worker-{n}", "Successfully registered with master")
 
     @property
     def conf(self) -> dict[str, str]:
@@ -75,6 +95,13 @@ class Cluster:
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.scheduler.maxRegisteredResourcesWaitingTime": "30s",
         }
+
+    def kill_worker(self, n: int) -> None:
+        """Kill a worker and its executor, as if its host were gone."""
+        worker = psutil.Process(self._processes[1 + n].pid)
+        for victim in [worker, *worker.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.kill()
 
     def executors(self) -> list[psutil.Process]:
         """The executors' Java processes that live now, oldest first."""
@@ -105,7 +132,14 @@ class Cluster:
             process.wait()
         self._processes.clear()
 
-    def _start(self, who: str, kind: str, *arguments: str) -> None:
+    def _start_worker(self, n: int, hidden: Sequence[Path]) -> None:
+        page, work = str(_free_port()), str(self.folder / f"worker-{n}")
+        places = ["--host", _HOST, "--webui-port", page, "--work-dir", work]
+        self._start(
+            f"worker-{n}", "Worker", "-c", "1", "-m", self._memory, *places, self.master, hidden=hidden
+        )
+
+    def _start(self, who: str, kind: str, *arguments: str, hidden: Sequence[Path] = ()) -> None:
         environ = {
             **os.environ,
             "JAVA_HOME": self._java,
@@ -115,14 +149,15 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
         }
+        command = [
+            str(self._home / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{kind.lower()}.{kind}",
+            *arguments,
+        ]
         with (self.folder / f"{who}.out").open("wb") as output:
             self._processes.append(
                 subprocess.Popen(
-                    [
-                        str(self._home / "bin" / "spark-class"),
-                        f"org.apache.spark.deploy.{kind.lower()}.{kind}",
-                        *arguments,
-                    ],
+                    _without(hidden, command),
                     env=environ,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -135,6 +170,24 @@ class Cluster:
             if time.monotonic() > deadline or any(p.poll() is not None for p in self._processes):
                 raise RuntimeError(f"{who} did not say {line!r}:\n{self.said(who)[-3000:]}")
             time.sleep(0.05)
+
+
+@lru_cache(maxsize=1)
+def can_hide() -> bool:
+    """Whether this process may make mount namespaces (root on Linux)."""
+    try:
+        done = subprocess.run(_without([Path("/mnt")], ["true"]), capture_output=True, check=False)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def _without(folders: Sequence[Path], command: list[str]) -> list[str]:
+    """The command where some folders are empty."""
+    if not folders:
+        return command
+    mounts = [f"mount -t tmpfs none {shlex.quote(str(folder))}" for folder in folders]
+    return ["unshare", "-m", "sh", "-c", " && ".join([*mounts, f"exec {shlex.join(command)}"])]
 
 
 def _python_path() -> str:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
-from samovar.runtime.chunks import cache_folder
+from samovar.runtime.folders import cache_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

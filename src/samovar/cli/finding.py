@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, SamovarError, nearest
 from samovar.graph.workflow import Graph
+from samovar.record.addresses import local_folder
 from samovar.record.log import AnyFact, read_log
 from samovar.record.store import LOG, History, Recording, find_recordings
 
@@ -21,7 +22,7 @@ __all__ = ["Found", "find_run", "head_of", "look"]
 
 def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
     """The recording that a path, an id, the beginning of an id, or `latest` stands for."""
-    path = Path(named)
+    path = local_folder(named)
     if (path / LOG).is_file():
         return path
     there = find_recordings(folder)

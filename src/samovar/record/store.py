@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, StorageProblem
+from samovar.record.addresses import local_folder
 from samovar.record.digests import (
     DAMAGED_START,
     THREADS,
@@ -67,6 +68,7 @@ from samovar.record.state_files import is_mark, state_problem
 __all__ = ["History", "Recording", "find_recordings"]
 
 LOG = "log.jsonl"
+"""There as long as the recording is: who sees it sees the recording."""
 _NEEDED = ("results", "deltas", "stash", "rejected")
 """What of an epoch's folder, beside states, a run needs to go on, or its results are made of."""
 
@@ -207,7 +209,7 @@ class Recording:
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, write: bool = False) -> Recording:
         """An existing recording; `write=True` locks it, and clears away what unfinished epochs left."""
-        folder = Path(path).absolute()  # Spark resolves relative paths against a folder of its own
+        folder = local_folder(path).absolute()  # Spark resolves relative paths against a folder of its own
         if not (folder / LOG).is_file():
             hint = None
             if folder.is_dir() and any((p / LOG).is_file() for p in folder.iterdir() if p.is_dir()):
@@ -472,7 +474,7 @@ def slug_unique(operator: str) -> str:
 
 def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:
     """The recordings in a folder, newest last."""
-    root = Path(folder)
+    root = local_folder(folder)
     if not root.is_dir():
         return []
     return sorted((p for p in root.iterdir() if (p / LOG).is_file()), key=lambda p: (p / LOG).stat().st_ctime)

@@ -31,6 +31,7 @@ from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN, VERSION, new_attempt, new_run_id
+from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
@@ -80,7 +81,7 @@ def start_fork(
     graph = changed_graph(plan.graph, changes)
     _check_level(tracer.plan, cut.segment, changes)
     parent = tracer.recording
-    root = Path(record) if record is not None else parent.path.parent
+    root = local_folder(record) if record is not None else parent.path.parent
     fork = Recording.create(root.absolute() / new_run_id(f"{graph.name}-fork"))
     try:
         sources, split = _split(tracer, cut, fork, row)

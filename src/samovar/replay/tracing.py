@@ -46,10 +46,11 @@ from samovar.runtime.decisions import read_decisions
 from samovar.runtime.epoch import Epoch, RunContext
 from samovar.runtime.expressions import expressions_at, plan_with
 from samovar.runtime.failures import damage_in
+from samovar.runtime.input_files import check_unchanged
 from samovar.runtime.modifying import code_at
 from samovar.runtime.prints import told_in
 from samovar.runtime.said import SPARK_ERRORS
-from samovar.runtime.sources import Source, check_unchanged
+from samovar.runtime.sources import Source
 from samovar.runtime.tags import tagged
 from samovar.runtime.tasks import Version
 from samovar.runtime.turning import Turn, read_turns
@@ -540,7 +541,7 @@ class Tracer:
     def _check(self, epoch: Epoch) -> None:
         """Raise when what a replay starts from is not as it was: inputs, and the states of Python operators."""
         for source in self.sources.values():
-            check_unchanged(source)
+            check_unchanged(source, self.spark)
         known = len(epoch.context.history.epochs)
         for name in self.code:
             own = self.history.epochs[known : known + 1]  # it holds the logged results of calls

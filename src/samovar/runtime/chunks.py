@@ -23,19 +23,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from samovar.errors import SourceChanged
+from samovar.runtime.folders import cache_folder
+from samovar.runtime.shared_storage import check_shared
 
 if TYPE_CHECKING:
     from samovar.runtime.sources import Source, Unit
 
-__all__ = ["cache_folder", "chunked", "restore_chunks"]
+__all__ = ["chunked", "restore_chunks"]
 
 LARGE = {"parquet": 96 << 20, "csv": 256 << 20, "json": 256 << 20, "text": 256 << 20}
 CHUNK = {"parquet": 16 << 20, "csv": 48 << 20, "json": 48 << 20, "text": 48 << 20}
-
-
-def cache_folder() -> Path:
-    """Where chunks are cached."""
-    return Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar") / "chunks"
 
 
 def chunked(
@@ -53,6 +50,8 @@ def chunked(
     folder = cache_folder() / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     if not (folder / "units.json").exists():
         note(f"cutting {os.path.basename(file.path)} ({file.size >> 20} MB) into chunks, once")
+        if format == "parquet":
+            check_shared(spark, [cache_folder()])  # Spark's executors write them
         _sweep(folder.parent)
         temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
         shutil.rmtree(temporary, ignore_errors=True)

@@ -21,6 +21,7 @@ from samovar.graph import operators as ops
 from samovar.ids import new_attempt
 from samovar.record.log import EpochCommitted
 from samovar.runtime.attending import EpochAbandoned, was_unattended
+from samovar.runtime.balance import check_balance
 from samovar.runtime.decisions import write_decisions
 from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.failures import what_was_lost
@@ -243,6 +244,7 @@ def _attempt(
             code = steering.take_code()
             if code is not None:
                 apply_code(context, code)
+        context.check_storage()
         number = len(context.history.epochs)
         epoch = make(context, number, covers, attempt=attempt)
         try:
@@ -250,6 +252,9 @@ def _attempt(
             if steering is not None and (odd := _mixed_up(steering, epoch)):
                 lost = odd
             elif not epoch.recomputed():
+                context.check_storage()  # executors may have joined in the meantime
+                epoch.check_inputs()
+                check_balance(epoch)  # not before: what Spark computed twice may count twice
                 if steering is None or steering.may_commit():
                     return epoch, outcome
                 lost = "cancelled"

@@ -6,6 +6,7 @@ abandoned at any instant and done again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -20,22 +21,25 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from samovar.compile.counting import add_up, counted_apart, needs_counter, tallying
+from samovar.compile.counting import Measured, add_up, counted_apart, needs_counter, tallying
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
 from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
 from samovar.record.state_files import is_mark, read_header
-from samovar.record.store import History, Recording, slug_unique
+from samovar.record.store import LOG, History, Recording, slug_unique
 from samovar.runtime.attending import Control
 from samovar.runtime.decisions import Decided
-from samovar.runtime.failed import raise_failures
+from samovar.runtime.failed import raise_carried, raise_failures
 from samovar.runtime.functions import batches_function, chain_function
+from samovar.runtime.input_files import check_files
 from samovar.runtime.marks import SHARE, Policy
 from samovar.runtime.mending import mend
 from samovar.runtime.parts import CHECKED, rows_in, stored_as
 from samovar.runtime.rejected import bad_rows
+from samovar.runtime.said import SPARK_ERRORS
+from samovar.runtime.shared_storage import SharedStorage
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
@@ -72,6 +76,8 @@ class RunContext:
     code: dict[str, bytes]
     tag: str
     shared: dict[str, DataFrame] = field(default_factory=dict)
+    whole_inputs: dict[str, Source] = field(default_factory=dict)
+    """Sources that the level reads whole."""
     range: EpochRange | None = None
     """The epoch that is being run."""
     working: str | None = None
@@ -92,6 +98,8 @@ class RunContext:
     """Native operators whose expressions were modified on the way."""
     code_versions: dict[str, int] = field(default_factory=dict)
     """Versions of operators' code that was modified on the way, as workers and the desk count them."""
+    storage: SharedStorage | None = None
+    """Whether all workers see the run's folders; None: nobody has asked yet."""
 
     @property
     def tau(self) -> float:
@@ -125,11 +133,22 @@ class RunContext:
         if context is not None:
             context.setLocalProperty("spark.jobGroup.id", name)
 
+    def check_storage(self) -> None:
+        """Raise StorageNotShared when workers do not see the run's folders; quick while the cluster is as it was."""
+        if self.storage is None:
+            python = any(self.plan.shape(n) in ("python", "batches") for n in self.plan.graph.ops)
+            self.storage = SharedStorage(self.spark, self.recording.path, python=python)
+            self.storage.check()
+            self.storage.check_sources(self.sources.values())
+        else:
+            self.storage.check()
+
     def forget_shared(self) -> None:
         """Give back what was kept for a level."""
         for df in self.shared.values():
             df.unpersist()
         self.shared.clear()
+        self.whole_inputs.clear()
 
 
 @dataclass(frozen=True)
@@ -166,6 +185,10 @@ class Epoch:
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}
         self._corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
         self._measured: dict[tuple[str, int | None], int] = {}
+        self._inputs: list[tuple[Source, tuple[Unit, ...]]] = []
+        """Input files that this epoch reads."""
+        self._written: dict[str, tuple[Observation, int]] = {}
+        """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
         self._apart: dict[str, Future[int]] = {}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="samovar-count")
         self._reused: list[DataFrame] = []
@@ -188,13 +211,14 @@ class Epoch:
             self._measured[name, None] = rows_in(self.context.recording.parts("stash", name, epochs))
             return self._read_parts("stash", name, self.frames._empty(name).schema, epochs)
         chosen = source.units[start:stop]
-        if all(u.rows is not None for u in chosen):
+        if all(u.rows is not None for u in chosen) and not source.passes_over:
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
         return self.read(source, chosen, start)
 
     def read(self, source: Source, units: tuple[Unit, ...], first: int) -> DataFrame:
         """The rows of some units that parsed; `first` is the number of the first of them."""
         name = source.name
+        self._will_read(source, units)
         df = read_units(
             self.spark, source, units, first, positions=self.plan.width[name] > 0, corrupt=source.parses
         )
@@ -202,6 +226,19 @@ class Epoch:
             # a source may be read again on a higher level: its bad rows count once
             df = self._without_bad(name, df, units, self.low == min(self.plan.placement.streams[name]))
         return df
+
+    def _will_read(self, source: Source, units: tuple[Unit, ...]) -> None:
+        """Note what is read, and see that it is as it was listed. (A replay has looked when it was opened.)"""
+        if not self._looks:
+            self._inputs.append((source, units))
+            check_files(source, units, None)
+
+    def check_inputs(self) -> None:
+        """Raise SourceChanged when a file that this epoch read is not as it was listed; asked after `run`."""
+        for source, units in self._inputs:
+            check_files(source, units, self.spark)
+        for source in self.context.whole_inputs.values():  # Spark may have read them again
+            check_files(source, source.units, self.spark)
 
     def _without_bad(self, name: str, df: DataFrame, units: tuple[Unit, ...], counts: bool) -> DataFrame:
         """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""
@@ -217,6 +254,8 @@ class Epoch:
         source = self.context.sources.get(name)
         if source is None:
             return self._read_parts("stash", name, self.frames._empty(name).schema, self._stash_epochs(name))
+        self._will_read(source, source.units)
+        self.context.whole_inputs[name] = source
         df = read_units(
             self.spark, source, source.units, 0, positions=self.plan.width[name] > 0, corrupt=source.parses
         )
@@ -224,7 +263,7 @@ class Epoch:
         if source.parses:
             here = bool(self.plan.placement.whole[name]) and min(self.plan.placement.whole[name]) >= self.low
             df = self._without_bad(name, df, source.units, alone and here)
-        if alone and all(u.rows is not None for u in source.units):
+        if alone and all(u.rows is not None for u in source.units) and not source.passes_over:
             self._measured[name, None] = sum(u.rows or 0 for u in source.units)
         return df
 
@@ -282,6 +321,7 @@ class Epoch:
             positions=self.plan.width[chain[-1]],
             stateful=self.plan.shape(chain[0]) == "python",
             errors=str(self.folder / "errors"),
+            sign="" if self._looks else str(context.recording.path / LOG),
             arrival=arrival,
             signs=self._may_be_left_out(chain[-1]),
             marks=self.marks if self.plan.shape(chain[0]) == "python" else (),
@@ -361,10 +401,12 @@ class Epoch:
             df = self._observe((name, 0), df, F.count(F.lit(1)))
         return mend(df, own)
 
-    def _observe(self, key: tuple[str, int | None], df: DataFrame, rows: Column) -> DataFrame:
+    def _observe(
+        self, key: tuple[str, int | None], df: DataFrame, rows: Column, *others: Column
+    ) -> DataFrame:
         observation = Observation()
         self._observations[key] = (observation, df, rows)
-        return df.observe(observation, rows.alias("rows"))
+        return df.observe(observation, rows.alias("rows"), *others)
 
     def _count_apart(self, name: str, df: DataFrame) -> int:
         """Count beside the epoch's own job, on a thread of its own: its tag and group are the thread's."""
@@ -433,6 +475,11 @@ class Epoch:
             self._run_what_was_left_out()
             raise_failures(self)
             self._measure()
+        except SPARK_ERRORS as error:
+            raise_carried(self, error)
+            with contextlib.suppress(*SPARK_ERRORS):  # the session may be gone
+                self.check_inputs()
+            raise
         finally:
             self.context.group(None)
 
@@ -477,8 +524,14 @@ class Epoch:
         self.context.working = name
         if placement.ends(name) and name in self._stored:
             if self.plan.shape(name) == "accumulate":
-                df = self._observe((name, 0), self.frames.stored_partial(name), F.sum(ROWS))
-                self._write("deltas", name, df)
+                df = self._observe(
+                    (name, 0),
+                    self.frames.stored_partial(name),
+                    F.sum(ROWS),
+                    F.count(F.lit(1)).alias("stored"),
+                )
+                rows = self._write("deltas", name, df)
+                self._written[name] = (self._observations[name, 0][0], rows)
             else:
                 for port in range(len(op.inputs)):
                     rows = self._write("deltas", f"{name}.{port}", self.frames.kept(name, port))
@@ -506,6 +559,33 @@ class Epoch:
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer.save(str(self.folder / "results" / slug_unique(op.name)))
+
+    @property
+    def measured(self) -> Measured:
+        """What was counted, each number in one place; asked after `run`."""
+        return self._measured
+
+    def files_written(self) -> dict[str, tuple[int, int]]:
+        """For aggregates and written results, how many rows Spark wrote, and how many their files hold.
+
+        Results in formats whose files do not tell are left out, unless there is no file at all.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for name, (observation, held) in self._written.items():
+            stored = _observed(observation, "stored")
+            if stored is not None:
+                found[name] = (stored, held)
+        for name, op in self.plan.graph.ops.items():
+            rows = self._measured.get((name, 0))
+            if not isinstance(op, ops.Write) or not rows:
+                continue
+            folder = self.folder / "results" / slug_unique(name)
+            files = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(("_", "."))]
+            if op.format == "parquet":
+                found[name] = (rows, rows_in({p.parent for p in files}))
+            elif not files:
+                found[name] = (rows, 0)
+        return found
 
     def _may_be_left_out(self, tail: str) -> bool:
         """Whether Spark may not ask for all rows of a stateful Python operator: behind it is a join or a limit."""
@@ -549,7 +629,7 @@ class Epoch:
         found: dict[str, tuple[StateFile, ...]] = {}
         for name, op in self.plan.graph.ops.items():
             folder = self.folder / "state" / slug_unique(name)
-            if not isinstance(op, ops.Python) or not folder.is_dir():
+            if not isinstance(op, ops.Python) or not (folder.is_dir() or self._is_due(name)):
                 continue
             files = []
             taken = [0] * len(op.inputs)
@@ -560,11 +640,17 @@ class Epoch:
                 if not header.full:
                     taken = [a + b for a, b in zip(taken, header.taken, strict=True)]
                     given += header.given
-            found[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
+            if files:
+                found[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
             for port, n in enumerate(taken):
                 self._measured[name, port] = n
             self._measured[name, None] = given
         return found
+
+    def _is_due(self, name: str) -> bool:
+        """Whether a Python operator leaves state files in this epoch, if it takes any rows."""
+        works = any(self.plan.placement.works(name, at) for at in range(self.low, self.high + 1))
+        return self.plan.shape(name) == "python" and works
 
 
 def _observed(observation: Observation, name: str) -> int | None:

@@ -17,13 +17,15 @@ from samovar.record.digests import Digest
 from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
 from samovar.runtime.attending import EpochAbandoned, was_given_up
+from samovar.runtime.delivery import carried_by
+from samovar.runtime.shared_storage import not_seen
 from samovar.runtime.turning import read_turned
 from samovar.runtime.user_errors import Failure
 
 if TYPE_CHECKING:
     from samovar.runtime.epoch import Epoch, RunContext
 
-__all__ = ["failed_fact", "raise_failures"]
+__all__ = ["failed_fact", "raise_carried", "raise_failures"]
 
 
 def raise_failures(epoch: Epoch) -> None:
@@ -32,20 +34,32 @@ def raise_failures(epoch: Epoch) -> None:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.failure")):
-        failure: Failure = pickle.loads(path.read_bytes())
-        epoch.context.failed = (epoch.attempt, failure)
-        kind = OutputMismatch if failure.mismatch else OperatorFailed
-        raise kind(
-            failure.operator,
-            row=failure.row,
-            error=failure.error,
-            traceback=failure.traceback,
-            epoch=epoch.number,
-            during=failure.during,
-            hint=failure.hint or _what_now(epoch.number, failure.operator),
-        )
+        raise _to_raise(epoch, pickle.loads(path.read_bytes()))
     if was_given_up(folder):
         raise EpochAbandoned(f"A task of epoch {epoch.number} was given up.")
+
+
+def raise_carried(epoch: Epoch, error: BaseException) -> None:
+    """Raise what a task that does not see the recording has put into its exception, which failed a job."""
+    carried = carried_by(error, epoch.attempt)
+    if isinstance(carried, Failure):
+        raise _to_raise(epoch, carried)
+    if carried is not None:
+        raise not_seen(carried, str(epoch.context.recording.path))
+
+
+def _to_raise(epoch: Epoch, failure: Failure) -> OperatorFailed:
+    epoch.context.failed = (epoch.attempt, failure)
+    kind = OutputMismatch if failure.mismatch else OperatorFailed
+    return kind(
+        failure.operator,
+        row=failure.row,
+        error=failure.error,
+        traceback=failure.traceback,
+        epoch=epoch.number,
+        during=failure.during,
+        hint=failure.hint or _what_now(epoch.number, failure.operator),
+    )
 
 
 def _what_now(epoch: int, operator: str) -> str:

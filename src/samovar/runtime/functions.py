@@ -1,7 +1,7 @@
 """The functions that Spark's Python workers are given: a chain of operators, or a function of the user's over batches.
 
 What goes wrong in user code, and a task that is given up, end a task early without failing it; the rest of its input is
-drained, so that Spark sees a task that went well.
+drained, so that Spark sees a task that went well. Only a task that does not see the recording fails (see delivery.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import gc
 import pickle
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +18,10 @@ from samovar.control.agent import TaskAbandoned
 from samovar.graph.code import recall_source
 from samovar.runtime.arrival import in_arrival_order
 from samovar.runtime.attending import attend, give_up
+from samovar.runtime.delivery import check_seen, deliver
 from samovar.runtime.holding import HoldingChain
 from samovar.runtime.tasks import Task
-from samovar.runtime.user_errors import RAISED, UserError, batch_misfit, raised, report
+from samovar.runtime.user_errors import RAISED, UserError, batch_misfit, raised
 from samovar.runtime.worker import Chain
 
 __all__ = ["batches_function", "chain_function", "settle_garbage"]
@@ -47,13 +47,19 @@ def _attended(
     try:
         yield from work(rows) if attendance is None else attendance.run(rows, work)
     except UserError as error:
-        report(Path(task.errors), chain.located(error.failure) if chain is not None else error.failure)
+        deliver(task, chain.located(error.failure) if chain is not None else error.failure)
         for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
             pass
     except TaskAbandoned:
         give_up(task)
         for _ in batches:
             pass
+        check_seen(task)
+    except Exception:
+        check_seen(task)  # a state file that is not there, say: then this is the cause
+        raise
+    else:
+        check_seen(task)
     finally:
         if attendance is not None:
             attendance.end()

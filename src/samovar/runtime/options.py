@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from samovar.errors import StorageProblem, WorkflowError
+from samovar.record.addresses import local_folder
 from samovar.runtime.marks import Policy
 
 __all__ = ["check_options", "remove_if_empty"]
@@ -47,6 +48,11 @@ def check_options(
         not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")
     ):
         raise WorkflowError(f"Expected run_id to be a plain folder name, got {run_id!r}.")
+    if run_id is not None and "," in run_id:
+        raise WorkflowError(
+            f"Expected run_id without a comma, got {run_id!r}.",
+            hint="Spark's jobs carry it as a tag, which may have none: use '-' or '_'.",
+        )
     if isinstance(record, bool):
         return
     if not isinstance(record, str | os.PathLike) or not os.fspath(record):
@@ -54,7 +60,7 @@ def check_options(
             f"Expected record= to be a folder, True or False, got {record!r}.",
             hint='Write for example record="runs".',
         )
-    _writable(Path(record).absolute())
+    _writable(local_folder(record).absolute())
 
 
 def remove_if_empty(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,11 +21,13 @@ from samovar.graph.workflow import Graph, Workflow
 from samovar.record.store import History, Recording
 from samovar.runtime import code
 from samovar.runtime.chunks import restore_chunks
+from samovar.runtime.input_files import check_unchanged
 from samovar.runtime.session import spark_session
-from samovar.runtime.sources import Source, check_unchanged, list_source, source_frame, source_schema
+from samovar.runtime.shared_storage import cores
+from samovar.runtime.sources import Source, list_source, source_frame, source_schema
 from samovar.runtime.written import is_code, read_code, read_graph, read_sources
 
-__all__ = ["Plans", "as_sql", "cores", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
+__all__ = ["Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
 
 log = logging.getLogger("samovar")
 
@@ -57,7 +58,7 @@ def plans_of(
         raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
     sources = read_sources(recording)
     for source in sources.values():
-        check_unchanged(source)
+        check_unchanged(source, session)
     recording.check_start("inputs")
     if graph is None and flow is not None:
         graph = made_live(flow.graph())
@@ -157,8 +158,3 @@ def list_sources(
     with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
         found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
     return {source.name: source for source in found}
-
-
-def cores(session: SparkSession) -> int:
-    context = getattr(session, "sparkContext", None)
-    return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2

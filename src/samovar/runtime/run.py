@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -28,6 +27,7 @@ from samovar.errors import RecordingInUse, RunError, RunStopped, StorageProblem,
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION, new_run_id
+from samovar.record.addresses import local_folder
 from samovar.record.log import (
     FORMAT,
     EpochCommitted,
@@ -44,16 +44,18 @@ from samovar.runtime.engine import run_levels, streams_of
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.failed import failed_fact
 from samovar.runtime.failures import explain_failure, explain_start
+from samovar.runtime.folders import new_scratch
 from samovar.runtime.interactions import Interactions
 from samovar.runtime.marks import Policy
 from samovar.runtime.options import check_options, remove_if_empty
 from samovar.runtime.pacing import Pacer
-from samovar.runtime.plans import cores, list_sources, made_live, with_draws
+from samovar.runtime.plans import list_sources, made_live, with_draws
 from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import read_result, recorded_progress
 from samovar.runtime.rejected import read_rejected
 from samovar.runtime.session import spark_session
+from samovar.runtime.shared_storage import SharedStorage, cores
 from samovar.runtime.sources import source_schema
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import cancel_tagged
@@ -105,7 +107,7 @@ def start(
     run = run_id or new_run_id(flow.name)
     scratch = record is False
     chosen = "runs" if isinstance(record, bool) else os.fspath(record)
-    root = Path(tempfile.mkdtemp(prefix="samovar-")) if scratch else Path(chosen)
+    root = new_scratch() if scratch else local_folder(chosen)
     new = not root.exists()
     recording = Recording.create(root.absolute() / run, durable=not scratch)
     options = {
@@ -117,6 +119,8 @@ def start(
     made = Run(recording, scratch=root if scratch else None)
     try:
         session = spark if spark is not None else spark_session(master=master, conf=conf)
+        storage = SharedStorage(session, recording.path, python=any(map(is_code, graph.ops.values())))
+        storage.check()  # first, since rows of some sources are written into the recording
         written = None
         if any(is_drawn(op) for op in graph.ops.values()):
             # what samples are drawn from is checked and written down, but is not part of the run
@@ -125,6 +129,7 @@ def start(
             made._note("draws samples")
             graph = with_draws(session, written)
         sources = list_sources(session, graph, recording, made._note)
+        storage.check_sources(sources.values())
         analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
         buckets = workers or max(4, 2 * cores(session))
         now = time.time()
@@ -160,7 +165,9 @@ def start(
         if isinstance(error, OSError):
             raise StorageProblem(f"The recording {recording.path} could not be started: {error}.") from error
         raise
-    context = RunContext(session, plan, sources, recording, recording.history(), pickled, run)
+    context = RunContext(
+        session, plan, sources, recording, recording.history(), pickled, run, storage=storage
+    )
     made._begin(context, epoch_bytes, watch)
     return made
 

@@ -28,19 +28,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from samovar.compile.native import positioned, quoted, visible
-from samovar.errors import SourceChanged, SourceError, nearest
+from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
 from samovar.runtime.chunks import chunked
 from samovar.runtime.made_sources import generated, queried
 from samovar.runtime.parts import CHECKED
+from samovar.runtime.shared_storage import check_shared, some_files
 
 __all__ = [
     "CORRUPT",
     "Source",
     "Unit",
-    "check_unchanged",
     "first_file",
     "is_bad",
     "list_source",
@@ -52,6 +52,13 @@ __all__ = [
 CORRUPT = f"{HIDDEN}corrupt"
 DEFAULT_CORRUPT = "_corrupt_record"
 ROW_BITS = 40
+_PASSING_OVER = (
+    "pathglobfilter",
+    "modifiedbefore",
+    "modifiedafter",
+    "ignorecorruptfiles",
+    "ignoremissingfiles",
+)
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
@@ -94,6 +101,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
             return False
         return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether Spark is told to pass over some of the files or rows, so that footers do not tell the rows read."""
+        return any(k.lower() in _PASSING_OVER and str(v).lower() != "false" for k, v in self.options.items())
 
     def option(self, name: str, default: str = "") -> str:
         """A reader's option; their names have no case."""
@@ -189,30 +201,6 @@ def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, 
     return made
 
 
-def check_unchanged(source: Source) -> None:
-    """Raise SourceChanged when an input file is not what it was, or one copied into the recording is gone."""
-    for file in source.files or (source.units if source.kept else ()):
-        if urlparse(file.path).scheme not in ("", "file"):
-            continue
-        try:
-            found = os.stat(_local(file.path))
-        except OSError:
-            raise SourceChanged(
-                f"The input file {file.path} of source '{source.name}' is gone.",
-                operator=source.name,
-                hint="Put it back to go on with this run, or start a new run.",
-            ) from None
-        touched = (
-            abs(found.st_mtime - file.mtime) > 1e-6 and not source.kept
-        )  # a copy of a recording is as good
-        if found.st_size != file.size or touched:
-            raise SourceChanged(
-                f"The input file {file.path} of source '{source.name}' has changed since the run read it.",
-                operator=source.name,
-                hint="Restore it to go on with this run, or start a new run.",
-            )
-
-
 # --- files --------------------------------------------------------------------------------------------------
 
 
@@ -223,7 +211,11 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     for path in op.path:
         files += _files_at(spark, op, path)
     options = dict(op.options)
-    schema = _file_schema(spark, op)
+    try:
+        schema = _file_schema(spark, op)
+    except Exception:
+        check_shared(spark, (), some_files(op.name, files))  # executors look into files to find a schema
+        raise
     base = None
     if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
         base = _spark_path(op.path[0])

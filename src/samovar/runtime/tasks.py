@@ -70,6 +70,8 @@ class Task:
     stateful: bool
     errors: str
     """Folder for failures."""
+    sign: str = ""
+    """A file of the driver's that a worker must see, or else its own files are not seen there; empty: none."""
     arrival: bool = False
     arrivals: str = ""
     """In a replay: the folder that holds the logged order of arrival."""

@@ -6,8 +6,9 @@ is quick however large the sources are. A join or a filter may leave fewer than 
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from samovar.errors import SamovarError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Workflow
+from samovar.runtime.folders import new_scratch
 from samovar.runtime.plans import made_live
 from samovar.runtime.sources import first_file, source_frame, source_schema
 
@@ -34,9 +36,19 @@ class Trial:
 
 
 def try_operator(
-    flow: Workflow, name: str, *, spark: SparkSession, rows: int = 10, sample: int = 1000, seconds: float = 60
+    flow: Workflow,
+    name: str,
+    *,
+    spark: SparkSession,
+    rows: int = 10,
+    sample: int = 1000,
+    seconds: float = 60,
+    scratch: Path | None = None,
 ) -> Trial:
-    """Run an operator on at most `rows` rows a port. Raises what is wrong with what leads to it."""
+    """Run an operator on at most `rows` rows a port. Raises what is wrong with what leads to it.
+
+    `scratch`: the folder to work in, which all hosts of a cluster must see (default: see `new_scratch`).
+    """
     graph = made_live(flow.up_to(name).graph())
     if name not in graph.ops or isinstance(graph.ops[name], ops.SINKS):
         raise WorkflowError(
@@ -54,17 +66,21 @@ def try_operator(
             made[op.name] = op
     tried = made.pop(name)
     firsts = [_fresh(f"{up} first", graph.ops, made) for up in tried.inputs]
-    given = _run(flow.name, made, live, dict(zip(firsts, tried.inputs, strict=True)), rows, spark, seconds)
+    given = _run(
+        flow.name, made, live, dict(zip(firsts, tried.inputs, strict=True)), rows, spark, seconds, scratch
+    )
     if not tried.inputs:
         return Trial(
-            result=_run(flow.name, {name: tried}, live, {"result": name}, rows, spark, seconds)["result"]
+            result=_run(flow.name, {name: tried}, live, {"result": name}, rows, spark, seconds, scratch)[
+                "result"
+            ]
         )
     alone: dict[str, Op] = {first: ops.FrameSource(name=first) for first in firsts}
     alone[name] = msgspec.structs.replace(tried, inputs=tuple(firsts))
     live.update({first: spark.createDataFrame(given[first]) for first in firsts})
     tables = [given[first] for first in firsts]
     try:
-        found = _run(flow.name, alone, live, {"result": name}, rows * 10, spark, seconds)
+        found = _run(flow.name, alone, live, {"result": name}, rows * 10, spark, seconds, scratch)
     except SamovarError as error:
         return Trial(tables, None, error)
     return Trial(tables, found["result"])
@@ -99,6 +115,7 @@ def _run(
     rows: int,
     spark: SparkSession,
     seconds: float,
+    scratch: Path | None,
 ) -> dict[str, pa.Table]:
     """The first rows of some operators, under the names of `sinks`."""
     if not sinks:
@@ -109,7 +126,8 @@ def _run(
         all_ops[limit] = ops.Limit(name=limit, inputs=(of,), n=rows)
         all_ops[sink] = ops.Sink(name=sink, inputs=(limit,))
     flow = Workflow.of(name, all_ops.values(), {n: v for n, v in live.items() if n in all_ops})
-    with tempfile.TemporaryDirectory(prefix="samovar-trial-") as folder:
+    folder = new_scratch("trial-", scratch)
+    try:
         run = flow.start(spark=spark, record=folder, watch=False)
         try:
             run.wait(seconds, progress=False)
@@ -120,3 +138,5 @@ def _run(
                 hint="Does the code wait for something, or loop without an end?",
             ) from None
         return {sink: run.result(sink) for sink in sinks}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

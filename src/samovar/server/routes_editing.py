@@ -111,7 +111,7 @@ def _tried(the: Parts, flow: Any, operator: str) -> dict[str, Any]:
     from samovar.runtime.trial import Trial, try_operator
 
     try:
-        found = try_operator(flow, operator, spark=the.engine.session())
+        found = try_operator(flow, operator, spark=the.engine.session(), scratch=the.workspace.root)
     except SamovarError as error:
         found = Trial(error=error)
     result = found.result

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from samovar.errors import NotInWorkspace, OutsideWorkspace, RecordingNotFound, WorkspaceError, nearest
+from samovar.record.addresses import local_folder
 from samovar.record.store import LOG, find_recordings
 
 __all__ = ["Workspace", "inside"]
@@ -50,7 +51,7 @@ class Workspace:
     """A folder on disk with the parts above. Takes a lock that ends with the process or with `close`."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = Path(root).absolute()
+        self.root = local_folder(root).absolute()
         self.workflows = self.root / "workflows"
         self.files = self.root / "files"
         self.runs = self.root / "runs"
