@@ -71,7 +71,7 @@ def read_rejected(recording: Recording, source: str) -> pa.Table:
 
 def _placed(source: Source, rows: Iterable[tuple[str, str]]) -> list[tuple[str, int | None, str]]:
     units = {u.path: u for u in source.units}
-    header = source.format == "csv" and str(source.options.get("header", "")).lower() == "true"
+    header = source.format == "csv" and source.option("header").lower() == "true"
     by_file: dict[str, list[str]] = {}
     for file, text in rows:
         by_file.setdefault(unquote(urlparse(file).path), []).append(text or "")
