@@ -16,6 +16,7 @@ from samovar.graph.document import load
 from samovar.server.confine import confine
 from samovar.server.journeys import Address, Journey
 from samovar.server.parts import Parts, parts
+from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
 from samovar.server.results import MOST, page_of
 from samovar.server.routes_steering import Asked, other_logic
@@ -233,6 +234,18 @@ def results(
         session=the.engine.session,
     )
     return asdict(page)
+
+
+@router.get("/recordings/{run}/rejected/{operator}")
+def rejected(the: The, run: str, operator: str, count: int = 100) -> dict[str, Any]:
+    """Rows that did not parse: file, line, text; of a Python operator the tuples that were skipped: epoch, error, row."""
+    table = sv.open(the.workspace.recording(run)).rejected(operator)
+    rows = table.slice(0, max(0, min(count, MOST))).to_pylist()
+    files = f"{the.workspace.files}/"
+    for row in rows:
+        if "file" in row:
+            row["file"] = row["file"].removeprefix(files)
+    return {"operator": operator, "total": table.num_rows, "rows": [row_data(row) for row in rows]}
 
 
 # --- travelling -----------------------------------------------------------------------------------------------------
