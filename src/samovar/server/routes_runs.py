@@ -238,7 +238,7 @@ def results(
 
 @router.get("/recordings/{run}/rejected/{operator}")
 def rejected(the: The, run: str, operator: str, count: int = 100) -> dict[str, Any]:
-    """Rows that did not parse: file, line, text; of a Python operator the tuples that were skipped: epoch, error, row."""
+    """Rows that did not parse: file, line, text; of a Python operator skipped tuples: epoch, error, row."""
     table = sv.open(the.workspace.recording(run)).rejected(operator)
     rows = table.slice(0, max(0, min(count, MOST))).to_pylist()
     files = f"{the.workspace.files}/"
