@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from samovar.errors import SamovarError, SchemaProblem
+from samovar.errors import OutsideWorkspace, SamovarError, SchemaProblem
 from samovar.graph.document import load
 from samovar.graph.lint import remarks
 from samovar.server.confine import confine
 from samovar.server.parts import Parts, parts
 from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
+from samovar.server.sql_reach import check_sql as confined
 
 __all__ = ["router"]
 
@@ -69,6 +70,10 @@ def check_sql(the: The, given: Sql) -> dict[str, Any]:
     """What is wrong with an expression (`problem`: `message`, `hint`), or its `type`; neither before Spark is up."""
     if not the.engine.ready or not given.sql.strip():
         return {"problem": None, "type": None}
+    try:
+        confined(given.sql)
+    except OutsideWorkspace as error:
+        return {"problem": {"message": error.message, "hint": error.hint}, "type": None}
     return _checked(the.engine.session(), given)
 
 
