@@ -107,14 +107,14 @@ async def try_out(the: The, id: str, operator: str) -> dict[str, Any]:
     """Run an operator on the first ten rows that come to it: `given` on port 0, `rows` it gave, or an `error`."""
     with the.rooms.use(id) as room:
         document = room.read().document
-    confine(document, the.workspace.files)
-    flow = load(document, folder=the.workspace.files)
-    return await run_in_threadpool(_tried, the, flow, operator)
+    return await run_in_threadpool(_tried, the, document, operator)
 
 
-def _tried(the: Parts, flow: Any, operator: str) -> dict[str, Any]:
+def _tried(the: Parts, document: dict[str, Any], operator: str) -> dict[str, Any]:
     from samovar.runtime.trial import Trial, try_operator
 
+    confine(document, the.workspace.files)
+    flow = load(document, folder=the.workspace.files)
     try:
         found = try_operator(flow, operator, spark=the.engine.session())
     except SamovarError as error:

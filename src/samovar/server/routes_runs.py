@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 import samovar as sv
 from samovar.errors import SamovarError
@@ -124,11 +125,7 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
     else:
         with the.rooms.use(id) as room:
             document = room.read().document
-    confine(document, the.workspace.files)
-    flow = load(document, folder=the.workspace.files)
-    if given.to is not None:
-        flow = flow.up_to(given.to)
-    flow.graph()
+    flow = await run_in_threadpool(_flow_of, the, document, given.to)
 
     def make() -> Any:
         return flow.start(
@@ -136,6 +133,15 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
         )
 
     return the.executions.submit(id, flow.name, given.by, make).data()
+
+
+def _flow_of(the: Parts, document: dict[str, Any], to: str | None) -> sv.Workflow:
+    confine(document, the.workspace.files)
+    flow = load(document, folder=the.workspace.files)
+    if to is not None:
+        flow = flow.up_to(to)
+    flow.graph()  # wrong edges are told before anything is queued
+    return flow
 
 
 @router.get("/executions/{id}")
