@@ -73,6 +73,61 @@ def test_bad_rows_are_shown_in_the_summary(spark: SparkSession, tmp_path: Path) 
     assert "4 rows of 'src' did not parse" in console.export_text()
 
 
+QUOTED = '1,"say ""hi"", ok",10\n2,"plain, comma",20\n3,"multi\nline",30\n4,"x",40\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "rejected", "hint"),
+    [
+        ({}, 2, 3, True),
+        ({"multiLine": True}, 3, 1, True),
+        ({"escape": '"', "multiLine": True}, 4, 0, False),
+    ],
+    ids=["as Spark reads it", "lines in quotes", "as it was written"],
+)
+def test_a_run_that_lost_rows_says_so_at_its_end(
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, Any],
+    rows: int,
+    rejected: int,
+    hint: bool,
+) -> None:
+    (tmp_path / "in.csv").write_text("id,note,n\n" + QUOTED)
+    flow = sv.Workflow("shop")
+    read = flow.read.csv(str(tmp_path / "in.csv"), header=True, name="src", **options)
+    read.sink("S")
+    run = ran(flow, tmp_path, spark)
+    run.wait(progress=False)  # said once
+    assert run.result("S").num_rows == rows
+    assert run.progress.rejected == ({"src": rejected} if rejected else {})
+    said = [r.getMessage() for r in caplog.records if r.levelname == "WARNING" and r.name == "samovar"]
+    assert len(said) == (1 if rejected else 0)
+    if said:
+        assert f"{rejected} row" in said[0]
+        assert "run.rejected('src')" in said[0]
+        assert ("multiLine=True" in said[0]) is hint
+
+
+def test_rejected_rows_of_several_lines_get_the_lines_they_begin_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    body = 'id,note,n\n1,"a\nb",1\nx,"same\none",2\n3,c,3\ny,"d\ne",4\nx,"same\ntwo",5\n'
+    (tmp_path / "in.csv").write_text(body)
+    flow = sv.Workflow("shop")
+    options: dict[str, Any] = {"header": True, "multiLine": True, "escape": '"'}
+    flow.read.csv(str(tmp_path / "in.csv"), schema="id int, note string, n int", name="src", **options).sink(
+        "S"
+    )
+    run = ran(flow, tmp_path, spark)
+    assert [(r["line"], r["text"]) for r in run.rejected("src").to_pylist()] == [
+        (4, 'x,"same\none",2'),
+        (7, 'y,"d\ne",4'),
+        (9, 'x,"same\ntwo",5'),
+    ]
+
+
 def test_a_chunked_file_gives_the_lines_of_the_original(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

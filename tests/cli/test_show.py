@@ -119,3 +119,26 @@ def test_looking_unpickles_nothing(samovar: Samovar, recorded: Path, monkeypatch
         ["--json"],
     ):
         assert samovar("show", recorded, *arguments).code == 0
+
+
+class Planted:
+    """Runs code when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.mark,)
+
+
+def test_a_planted_pickle_is_not_run(samovar: Samovar, recorded: Path, tmp_path: Path) -> None:
+    copy, mark = tmp_path / "evil-1", tmp_path / "ran"
+    shutil.copytree(recorded, copy)
+    for epoch in (copy / "epochs").iterdir():
+        (epoch / "decisions").mkdir()
+        (epoch / "decisions" / "x.pkl").write_bytes(pickle.dumps([Planted(mark)]))
+    (copy / "sources.json").write_text("{}")  # so that any name is looked up among the decisions
+    said = samovar("show", copy, "--rejected", "orders")
+    assert not mark.exists()
+    assert said.code == 1
+    assert "x.pkl: it was not opened" in said.err

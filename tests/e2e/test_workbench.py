@@ -68,7 +68,9 @@ def missing() -> str | None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(640)
-@pytest.mark.parametrize("story", ["canvas", "workbench", "fraud", "steering", "journey", "restart", "large"])
+@pytest.mark.parametrize(
+    "story", ["canvas", "workbench", "fraud", "steering", "journey", "restart", "large", "csv"]
+)
 def test_the_workbench_in_a_browser(tmp_path: Path, story: str) -> None:
     reason = missing()
     if reason is not None:

@@ -218,3 +218,21 @@ def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(WorkflowError, match="format="):
         dump(load(SMALL), "toml")  # type: ignore[arg-type]
     assert "got int" in refused(5)
+
+
+def test_aliases_are_taken_unless_they_stand_for_far_more_than_is_written() -> None:
+    text = (
+        "samovar: 1\nname: w\noperators:\n"
+        "  - &source {name: a, op: values, schema: n int, rows: &rows [[1], [2]]}\n"
+        "  - {<<: *source, name: b}\n"
+        "  - {name: c, op: values, schema: n int, rows: *rows}\n"
+        "  - {name: u, op: union, inputs: [a, b, c]}\n"
+        "  - {name: S, op: sink, inputs: [u]}\n"
+    )
+    assert load(text).graph().ops["c"] == msgspec.structs.replace(load(text).graph().ops["a"], name="c")
+    lines = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]
+    text = "\n".join(["samovar: 1", "a0: &a0 [x, x, x]", *lines, "operators: *a8", ""])
+    with pytest.raises(DocumentError, match=r"aliases make .* parts"):
+        load(text)
+    with pytest.raises(DocumentError, match="part of"):
+        load("samovar: 1\nname: w\noperators: &a [*a]\n")

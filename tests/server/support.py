@@ -18,6 +18,7 @@ from pycrdt import Doc, Map, Text
 
 from samovar.server.app import make_app
 from samovar.server.engine import Engine
+from samovar.server.limits import Limits
 from samovar.server.parts import Parts
 from samovar.server.protocol import (
     Awareness,
@@ -67,11 +68,13 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, session: Any = None) -> Iterator[Served]:
+def serving(
+    folder: Path, session: Any = None, *, limits: Limits | None = None, public: str | None = None
+) -> Iterator[Served]:
     """A server on a free port for the length of a `with`."""
     listening = socket.create_server(("127.0.0.1", 0))
-    parts = Parts(Workspace(folder), Engine(session=session))
-    app = make_app(parts, token=TOKEN)
+    parts = Parts(Workspace(folder), Engine(session=session), limits or Limits())
+    app = make_app(parts, token=TOKEN, public=public)
     config = uvicorn.Config(app, log_level="error", ws="websockets-sansio", timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     started = threading.Event()

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import websockets.sync.client as ws
 from tests.server.support import TOKEN, Served
 
-WAIT = 60.0
+WAIT = 180.0
 GATED = """
 import time
 from pathlib import Path
@@ -230,3 +231,26 @@ def test_what_operators_print_is_told_line_by_line(engine_server: Served) -> Non
     assert done["printed"] == 2
     assert all(one["at"] > 0 for one in lines)
     assert engine_server.http.get("/api/executions/none/console").status_code == 404
+
+
+@pytest.mark.parametrize("obstacle", ["a full notebook", "a notebook that cannot be written"])
+def test_a_run_is_paused_and_stopped_whatever_its_notebook_says(
+    engine_server: Served, tmp_path: Path, obstacle: str
+) -> None:
+    execution = start(engine_server, GATED.format(folder=str(tmp_path)))
+    arrived(tmp_path)
+    at = f"/api/executions/{execution}"
+    run = engine_server.json("GET", at)["run"]
+    file = engine_server.parts.workspace.notebooks / f"{run}.jsonl"
+    if obstacle == "a full notebook":
+        entry = '{{"kind": "did", "id": "i{0}", "at": 1.0, "by": "", "did": "looked"}}\n'
+        file.write_text("".join(entry.format(i) for i in range(6000)))
+    else:
+        file.unlink()
+        file.mkdir()
+    assert engine_server.json("POST", f"{at}/pause", json={"by": "Bob"})["status"] in ("paused", "pausing")
+    stopped = engine_server.json("POST", f"{at}/stop", json={"by": "Bob"})
+    assert stopped["status"] == "stopped"
+    assert [d["did"] for d in stopped["deeds"]][-2:] == ["paused it", "stopped it"]
+    if file.is_dir():
+        file.rmdir()

@@ -112,6 +112,7 @@ def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> 
     """
     with telling(wanted):
         run = begin()
+    run._told_rejected = wanted.json or not wanted.quiet  # the summary does
     try:
         with _events(run) if wanted.events else contextlib.nullcontext():
             if hold:

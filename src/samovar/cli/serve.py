@@ -44,6 +44,21 @@ def serve(
             "--example", help="Open on an example: fraud, tweets, reviews, taxi, tpch-q1, tpch-q10."
         ),
     ] = None,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            "--public-url", help="Where a proxy shows it to people: https://bench.example.org.", metavar="URL"
+        ),
+    ] = None,
+    max_upload: Annotated[
+        str, typer.Option("--max-upload", help="The largest file to upload; none: no limit.", metavar="SIZE")
+    ] = "4GB",
+    max_body: Annotated[
+        str, typer.Option("--max-body", help="The largest other request; none: no limit.", metavar="SIZE")
+    ] = "16MB",
+    quota: Annotated[
+        str, typer.Option("--quota", help="What all files of the workspace may take.", metavar="SIZE")
+    ] = "none",
     conf: Annotated[
         list[str] | None, typer.Option("--conf", help="A Spark setting: KEY=VALUE.", metavar="KEY=VALUE")
     ] = None,
@@ -53,6 +68,8 @@ def serve(
     Prints a link with a token: who has it can run code as you. Ends with Ctrl-C.
     """
     check_packages()
+    from samovar.server.limits import Limits, bytes_of
+
     console = output()
 
     def ready(link: str) -> None:
@@ -68,5 +85,7 @@ def serve(
         conf=spark_settings(conf or []),
         idle=idle,
         example=example,
+        public_url=public_url,
+        limits=Limits(bytes_of(max_body), bytes_of(max_upload), bytes_of(quota)),
         ready=ready,
     )

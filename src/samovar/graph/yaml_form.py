@@ -29,8 +29,26 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
+_REPEATED = 10
+"""How many times larger aliases may make a document."""
+_SMALL = 10_000
+"""Parts that a document may have in any case, written out or by aliases."""
+
+
 class Loader(yaml.SafeLoader):
-    """Booleans are true and false, nothing else; no dates, no sexagesimal numbers; a key comes once."""
+    """Booleans are true and false, nothing else; no dates, no sexagesimal numbers; a key comes once.
+
+    Aliases are taken, as long as what they stand for is no more than some times what is written: a few lines of aliases
+    of aliases would otherwise keep every reader busy for hours.
+    """
+
+    def get_single_node(self) -> yaml.Node | None:
+        top = super().get_single_node()
+        sizes: dict[int, int] = {}
+        if top is not None and _size(top, sizes) > max(_SMALL, _REPEATED * len(sizes)):
+            problem = f"aliases make {sizes[id(top)]:,} parts of {len(sizes):,}; write them out, or use fewer"
+            raise yaml.composer.ComposerError(None, None, problem, top.start_mark)
+        return top
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -41,6 +59,23 @@ class Loader(yaml.SafeLoader):
                 )
             seen.add(key.value if isinstance(key.value, str) else id(key))
         return super().construct_mapping(node, deep)
+
+
+def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many parts a node has when aliases are written out; `sizes` gets each node that is written once."""
+    known = sizes.get(id(node))
+    if known == 0:
+        raise yaml.composer.ComposerError(None, None, "an alias of what it is part of", node.start_mark)
+    if known is not None:
+        return known
+    sizes[id(node)] = 0  # under way
+    parts: list[yaml.Node] = []
+    if isinstance(node, yaml.SequenceNode):
+        parts = node.value
+    elif isinstance(node, yaml.MappingNode):
+        parts = [part for pair in node.value for part in pair]
+    sizes[id(node)] = found = 1 + sum(_size(part, sizes) for part in parts)
+    return found
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

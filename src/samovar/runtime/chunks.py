@@ -1,9 +1,9 @@
 """Large single files cut into chunks, once, in a cache.
 
-A Parquet file is cut by Spark (rows keep their order), a CSV, JSON-lines or text file at line ends, each CSV chunk with
-the header. Chunks are cached by path, size and time of change, in `$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept
-when unused for 30 days. Files that cannot be cut safely (compressed text, multi-line records, odd encodings) stay
-whole.
+A Parquet file is cut by Spark (rows keep their order), a CSV, JSON-lines or text file where records end
+(see record_ends.py), each CSV chunk with the header. Chunks are cached by path, size and time of change, in
+`$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept when unused for 30 days. Files that cannot be cut safely (compressed
+text, multi-line JSON, odd encodings, odd quotes) stay whole.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 from samovar.errors import SourceChanged
 from samovar.runtime.folders import cache_folder
+from samovar.runtime.record_ends import Layout, layout_of, pieces
 from samovar.runtime.shared_storage import check_shared
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ def chunked(
     large = int(os.environ.get("SAMOVAR_LARGE_FILE", LARGE.get(format, 1 << 62)))
     if file.size <= large or format not in LARGE or urlparse(file.path).scheme not in ("", "file"):
         return [file]
-    if format != "parquet" and not _cuttable(file.path, options):
+    layout = None if format == "parquet" else layout_of(file.path, format, options)
+    if format != "parquet" and layout is None:
         return [file]
     size = min(CHUNK[format], large)
-    header = str(options.get("header", "")).lower() == "true" and format == "csv"
-    key = f"{file.path}|{file.size}|{file.mtime}|{format}|{header}|{size}"
+    key = f"{file.path}|{file.size}|{file.mtime}|{format}|{layout}|{size}"
     folder = cache_folder() / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     if not (folder / "units.json").exists():
         note(f"cutting {os.path.basename(file.path)} ({file.size >> 20} MB) into chunks, once")
@@ -56,10 +57,10 @@ def chunked(
         temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        if format == "parquet":
+        if layout is None:
             starts = _cut_parquet(spark, file, temporary, size)
         else:
-            starts = _cut_lines(file, temporary, size, header)
+            starts = _cut_lines(file, temporary, size, layout)
         (temporary / "units.json").write_bytes(msgspec.json.encode(starts))
         try:
             temporary.rename(folder)
@@ -75,7 +76,7 @@ def chunked(
                 file, path=str(path), size=path.stat().st_size, rows=rows, origin=file.path, start=start
             )
         )
-    return made
+    return made or [file]  # cached too: it could not be cut
 
 
 def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], None]) -> None:
@@ -92,19 +93,6 @@ def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], No
                 operator=source.name,
                 hint="Resume with the Spark settings and $SAMOVAR_CACHE the run started with, or start a new run.",
             )
-
-
-def _cuttable(path: str, options: Mapping[str, str]) -> bool:
-    if path.endswith((".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz")):
-        return False
-    lower = {k.lower(): str(v).lower() for k, v in options.items()}
-    encoding = lower.get("encoding", lower.get("charset", "utf-8"))
-    return (
-        lower.get("multiline", "false") != "true"
-        and encoding in ("utf-8", "utf8", "us-ascii", "iso-8859-1")
-        and "linesep" not in lower
-        and lower.get("wholetext", "false") != "true"
-    )
 
 
 def _cut_parquet(
@@ -137,24 +125,19 @@ def _task_and_number(path: Path) -> tuple[int, int]:
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
-def _cut_lines(file: Unit, folder: Path, size: int, header: bool) -> list[tuple[str, int, int | None]]:
+def _cut_lines(file: Unit, folder: Path, size: int, layout: Layout) -> list[tuple[str, int, int | None]]:
+    """The chunks of a text file; none, if it cannot be cut safely."""
+    found = pieces(file.path, layout, size)
+    if found is None:
+        return []
+    top, cut = found
     made: list[tuple[str, int, int | None]] = []
-    line = 0
     with open(file.path, "rb") as source:
-        top = source.readline() if header else b""
-        line += 1 if header else 0
-        number = 0
-        while True:
-            block = source.read(size)
-            if not block:
-                break
-            if not block.endswith(b"\n"):
-                block += source.readline()
+        for number, piece in enumerate(cut):
+            source.seek(piece.start)
             name = f"{number:06d}{Path(file.path).suffix}"
-            (folder / name).write_bytes(top + block)
-            made.append((name, line, None))
-            line += block.count(b"\n")
-            number += 1
+            (folder / name).write_bytes(top + source.read(piece.stop - piece.start))
+            made.append((name, piece.line, None))
     return made
 
 

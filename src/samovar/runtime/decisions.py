@@ -2,26 +2,26 @@
 
 They lie in the folder of the attempt they were made in and count with it, so that whoever computes the epoch again
 treats the same tuples in the same way. A tuple is named by its number in its key partition; one of a stateless
-operator, whose partitions are nobody's, by its content.
+operator, whose partitions are nobody's, by its content. They are plain data: looking at them runs no code.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pyarrow as pa
 
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.record.log import TupleDecided
-from samovar.record.state_files import dumps
+from samovar.record.plain_values import from_plain, read_files, to_plain
 from samovar.record.store import History, Recording, slug_unique
 
 __all__ = [
@@ -78,17 +78,16 @@ def write_decisions(attempt: Path, name: str, made: Iterable[Decided]) -> None:
     folder = attempt / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".{name}.{os.getpid()}"
-    temporary.write_bytes(dumps(list(made)))
-    temporary.replace(folder / f"{name}.pkl")
+    kept = [replace(d, row=to_plain(d.row), edited=to_plain(d.edited)) for d in made]
+    temporary.write_bytes(msgspec.msgpack.encode(kept))
+    temporary.replace(folder / f"{name}.msgpack")
 
 
 def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tuple[Decided, ...]:
-    """The decisions an epoch keeps, about some operators. Unpickles what our own workers wrote."""
-    made: list[Decided] = []
-    for file in sorted((attempt / FOLDER).glob("*.pkl")):
-        made += pickle.loads(file.read_bytes())
+    """The decisions an epoch keeps, about some operators."""
     wanted = None if operators is None else set(operators)
-    return tuple(d for d in made if wanted is None or d.operator in wanted)
+    made = [d for d in read_files(attempt / FOLDER, Decided) if wanted is None or d.operator in wanted]
+    return tuple(replace(d, row=from_plain(d.row), edited=from_plain(d.edited)) for d in made)
 
 
 def replaced(data: pa.RecordBatch, decided: Decided | None) -> pa.RecordBatch | None:

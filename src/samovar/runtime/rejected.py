@@ -6,6 +6,7 @@ in one file the first gets the first line, and so on. A row that spans lines get
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -21,7 +22,20 @@ from samovar.runtime.decisions import skipped_tuples
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.written import read_graph, read_sources
 
-__all__ = ["bad_rows", "first_bad_row", "read_rejected"]
+__all__ = ["bad_rows", "first_bad_row", "read_rejected", "rejection"]
+
+
+def rejection(name: str, rows: int, source: Source | None) -> str:
+    """What a run that lost rows says at its end."""
+    noun = "row" if rows == 1 else "rows"
+    text = f"{rows:,} {noun} of '{name}' did not parse: not in the results, kept as rejected"
+    how = f"run.rejected('{name}') shows them"
+    if source is None or source.format != "csv":
+        return f"{text}; {how}."
+    as_written = source.option("escape", "\\") == source.option("quote", '"')
+    if as_written and source.option("multiline").lower() == "true":
+        return f"{text}; {how}."
+    return f"{text}; {how}. CSV as spreadsheets and pandas write it needs escape='\"' and multiLine=True."
 
 
 def bad_rows(spark: SparkSession, source: Source, units: Sequence[Unit]) -> DataFrame:
@@ -71,7 +85,7 @@ def read_rejected(recording: Recording, source: str) -> pa.Table:
 
 def _placed(source: Source, rows: Iterable[tuple[str, str]]) -> list[tuple[str, int | None, str]]:
     units = {u.path: u for u in source.units}
-    header = source.format == "csv" and str(source.options.get("header", "")).lower() == "true"
+    header = source.format == "csv" and source.option("header").lower() == "true"
     by_file: dict[str, list[str]] = {}
     for file, text in rows:
         by_file.setdefault(unquote(urlparse(file).path), []).append(text or "")
@@ -92,7 +106,11 @@ def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
     for text in texts:
         key = text.rstrip("\r\n")
         wanted[key] = wanted.get(key, 0) + 1
-    long = {key.splitlines()[0]: key for key in wanted if "\n" in key}
+    parts = {key: [line.rstrip("\r") for line in key.split("\n")] for key in wanted}
+    ending: dict[str, list[str]] = {}  # rows by their last line: the lines before it are known when it is met
+    for key, lines in parts.items():
+        ending.setdefault(lines[-1], []).append(key)
+    recent: deque[str] = deque(maxlen=max(map(len, parts.values()), default=1))
     found: list[tuple[str, int | None]] = []
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
@@ -100,10 +118,13 @@ def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
                 text = raw.rstrip("\r\n")
                 if number == 1:
                     text = text.removeprefix("\ufeff")
-                key = text if wanted.get(text, 0) > 0 else long.get(text, "")
-                if wanted.get(key, 0) > 0:
-                    wanted[key] -= 1
-                    found.append((key, number))
+                recent.append(text)
+                for key in ending.get(text, ()):
+                    lines = parts[key]
+                    if wanted[key] > 0 and (len(lines) == 1 or list(recent)[-len(lines) :] == lines):
+                        wanted[key] -= 1
+                        found.append((key, number - len(lines) + 1))
+                        break
     except OSError:
         pass
     found += [(text, None) for text, n in wanted.items() for _ in range(n)]

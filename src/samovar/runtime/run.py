@@ -53,7 +53,7 @@ from samovar.runtime.plans import list_sources, made_live, with_draws
 from samovar.runtime.progress import Progress, Status
 from samovar.runtime.publish import check_targets, publish
 from samovar.runtime.reading import read_result, recorded_progress
-from samovar.runtime.rejected import read_rejected
+from samovar.runtime.rejected import read_rejected, rejection
 from samovar.runtime.session import spark_session
 from samovar.runtime.shared_storage import SharedStorage, cores
 from samovar.runtime.sources import source_schema
@@ -190,6 +190,7 @@ class Run(Commands, Watching):
         self._last: EpochCommitted | None = None
         self._listeners: list[Callable[[Progress], None]] = []
         self._watchers = 0
+        self._told_rejected = False
         self._message = ""
         self._thread: threading.Thread | None = None
         self._interactions = Interactions(len(recording.history().interactions) if recording.log else 0)
@@ -236,9 +237,18 @@ class Run(Commands, Watching):
                 self._watchers -= 1
         elif not self._ended.wait(timeout):
             raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
+        self._tell_rejected(shown=show)
         if self._error is not None:
             raise self._error
         return self
+
+    def _tell_rejected(self, *, shown: bool) -> None:
+        """Warn, once, of rows that are not in the results. `shown`: the progress display has done so."""
+        if self._context is None or self._told_rejected:
+            return
+        self._told_rejected = True
+        for name, rows in {} if shown else self._context.history.rejected().items():
+            log.warning(rejection(name, rows, self._context.sources.get(name)))
 
     def stop(self) -> None:
         """Stop the run and wait until it has stopped. Committed epochs are kept; the run can be resumed."""

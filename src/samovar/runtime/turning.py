@@ -16,10 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from samovar.control.agent import TaskAbandoned
 from samovar.errors import RunError, SamovarError
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
+from samovar.record.plain_values import read_files
 from samovar.record.state_files import StateCapture, dumps, restore
 from samovar.record.store import slug_unique
 from samovar.runtime.plain_states import attributes
@@ -210,24 +213,23 @@ def keep_turned(attempt: Path, name: str, made: Sequence[Turned], state: Path | 
 
     `state`: the file its state goes to, if there is one. A task that runs twice may go over elsewhere the second time.
     """
-    file = attempt / FOLDER / f"{name}.pkl"
+    file = attempt / FOLDER / f"{name}.msgpack"
     if file.exists() or (made and state is not None and state.exists()):
         raise TaskAbandoned("Rows were processed twice while their operator went over to other code.")
     if made:
-        _write(file, dumps(list(made)))
+        _write(file, msgspec.msgpack.encode(made))
 
 
 def read_turned(attempt: Path) -> list[Turned]:
-    """Where operators went over to other code in an attempt. Unpickles what our own workers wrote."""
-    made: list[Turned] = []
-    for file in sorted((attempt / FOLDER).glob("*.pkl")):
-        made += pickle.loads(file.read_bytes())
-    return made
+    """Where operators went over to other code in an attempt. Plain data: looking at it runs no code."""
+    return list(read_files(attempt / FOLDER, Turned))
 
 
 def keep_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
     """Keep the code of a turn beside where it happened."""
-    _write(attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", dumps((body, transfer)))
+    _write(
+        attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", msgspec.msgpack.encode((body, transfer))
+    )
 
 
 def read_turns(attempt: Path, operators: Iterable[str]) -> tuple[Turn, ...]:
@@ -243,7 +245,7 @@ def read_turns(attempt: Path, operators: Iterable[str]) -> tuple[Turn, ...]:
             found[key] = replace(found[key], places=(found[key].places or frozenset()) | places)
             continue
         file = attempt / FOLDER / f"{slug_unique(turned.operator)}.{turned.version}.code"
-        body, transfer = pickle.loads(file.read_bytes())
+        body, transfer = msgspec.msgpack.decode(file.read_bytes(), type=tuple[bytes, bytes])
         kept = None if turned.places is None else places
         found[key] = Turn(turned.operator, turned.version, body, transfer, turned.bucket, turned.tuples, kept)
     return tuple(found[key] for key in sorted(found))

@@ -28,6 +28,7 @@ from samovar.server import (
     routes_workflows,
 )
 from samovar.server.auth import Guard
+from samovar.server.limits import SizeGuard, TooLarge
 from samovar.server.parts import Parts
 from samovar.server.problems import problem_data, status_of
 
@@ -51,8 +52,10 @@ class Answer(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = STATIC) -> FastAPI:
-    """The application around its parts, which it closes when it ends."""
+def make_app(
+    parts: Parts, *, token: str, loopback: bool = True, public: str | None = None, static: Path = STATIC
+) -> FastAPI:
+    """The application around its parts, which it closes when it ends. `public`: where a proxy shows it to people."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -83,7 +86,8 @@ def make_app(parts: Parts, *, token: str, loopback: bool = True, static: Path = 
     _answer_errors(app)
     _serve_pages(app, static)
     app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=6)
-    app.add_middleware(Guard, token=token, loopback=loopback)
+    app.add_middleware(SizeGuard, limits=parts.limits)
+    app.add_middleware(Guard, token=token, loopback=loopback, public=public)
     return app
 
 
@@ -91,6 +95,11 @@ def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(SamovarError)
     async def known(_: Request, error: SamovarError) -> Answer:
         return Answer({"error": problem_data(error)}, status_of(error))
+
+    @app.exception_handler(TooLarge)
+    async def too_large(_: Request, error: TooLarge) -> Answer:
+        problem = {"kind": "TooLarge", "message": error.detail, "hint": error.hint, "operator": None}
+        return Answer({"error": problem}, error.status_code, {"connection": "close"})
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_: Request, error: RequestValidationError) -> Answer:

@@ -5,6 +5,9 @@ query (`?token=`, as in the printed link), in a header (`Authorization: Bearer .
 sets. Comparisons take the same time wherever two tokens differ. A WebSocket, or a request that changes something, must
 come from a page of this server (`Origin`), and requests to a server on loopback must be addressed to loopback (`Host`),
 so that no other site's page can use the browser's cookie.
+
+Behind a proxy, pages come from the proxy's address, the public one: it counts as an address of this server, whether the
+proxy hands on its own `Host` or not. If that address has TLS, the cookie goes over nothing else.
 """
 
 from __future__ import annotations
@@ -45,11 +48,13 @@ _HEADERS = [
 class Guard:
     """ASGI middleware: lets a request through, or answers it itself with 401 or 403."""
 
-    def __init__(self, app: App, *, token: str, loopback: bool = True) -> None:
+    def __init__(self, app: App, *, token: str, loopback: bool = True, public: str | None = None) -> None:
         self._app = app
         self._token = token
         self._cookie = hmac.new(token.encode(), b"samovar cookie", hashlib.sha256).hexdigest()
         self._loopback = loopback
+        self._public = public.lower().rstrip("/") if public else None
+        self._names = (*_LOOPBACK, *((_name(self._public.partition("://")[2]),) if self._public else ()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -91,11 +96,16 @@ class Guard:
     def _foreign(self, scope: Scope, headers: dict[str, str]) -> tuple[str, str] | None:
         """What is wrong with where a request comes from or goes to; None when nothing is."""
         host = headers.get("host", "")
-        if self._loopback and _name(host) not in _LOOPBACK:
-            return f"Expected a request to this machine, got one to {host!r}.", "Use the printed link."
+        if self._loopback and _name(host) not in self._names:
+            return (
+                f"Expected a request to this machine, got one to {host!r}.",
+                "Use the printed link; behind a proxy, start the server with --public-url and the proxy's address.",
+            )
         if scope["type"] == "http" and scope["method"] in _SAFE:
             return None
         origin = headers.get("origin")
+        if origin is not None and origin.lower() == self._public:
+            return None
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return (
                 f"Expected a request from a page of this server, got one from {origin!r}.",
@@ -108,6 +118,8 @@ class Guard:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         rest = urlencode({k: v for k, v in given.items() if k != "token"})
         cookie = f"{cookie_name(headers)}={self._cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"
+        if self._public is not None and self._public.startswith("https://"):
+            cookie += "; Secure"
         await send(
             {
                 "type": "http.response.start",

@@ -67,12 +67,16 @@ _STARTS: dict[str, dict[str, Any]] = {
 }
 """The fields a new operator starts with."""
 
+_CSV = {"header": "true", "inferSchema": "true", "sep": ",", "escape": '"', "multiLine": "true"}
+"""As spreadsheets and pandas write it, not as Spark's defaults read it: quotes are doubled in quotes, where line breaks
+may stand as well. The separator stands there to be changed."""
+
 _PRESETS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     "read": (
         (
             "csv files",
             "reads CSV, with a header",
-            {"format": "csv", "options": {"header": "true", "inferSchema": "true"}},
+            {"format": "csv", "options": _CSV},
         ),
         ("json files", "reads JSON, one object a line", {"format": "json"}),
         ("parquet files", "reads Parquet", {"format": "parquet"}),

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "Checker", "check"]
 
+_SEPARATORS = (";", "\t", "|", ",")
+"""What separates columns of CSV files, besides what the options name."""
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -109,6 +112,9 @@ def _schemas(
         try:
             graph = made_live(Graph("checked", {n: sound[n] for n in order}, {}))
             sources = {op.name: source_schema(spark, op, graph.live.get(op.name)) for op in graph.sources}
+            problems += [
+                p for op in graph.sources if (p := _one_column(op, sources[op.name].names)) is not None
+            ]
             found = analyse(spark, graph, sources).schemas
             return {
                 name: [{"name": f.name, "type": f.dataType.simpleString()} for f in struct.fields]
@@ -120,6 +126,22 @@ def _schemas(
                 return {}
             sound = _without(sound, {error.operator})
     return {}
+
+
+def _one_column(op: Op, names: list[str]) -> Problem | None:
+    """CSV whose header looks as if its columns were separated by something else."""
+    if not isinstance(op, ops.Read) or op.format != "csv" or len(names) != 1:
+        return None
+    other = max(_SEPARATORS, key=names[0].count)
+    if other not in names[0]:
+        return None
+    return Problem(
+        f"The file seems to have several columns, read as one column {names[0]!r}.",
+        "Its columns look as if they were separated by something else: set the option sep to "
+        + other.replace("\t", "\\t"),
+        op.name,
+        "SchemaProblem",
+    )
 
 
 class Checker:

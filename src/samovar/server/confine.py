@@ -1,4 +1,5 @@
-"""Documents confined to the workspace: what a document reads and writes by path lies below the workspace's files.
+"""Documents confined to the workspace: what a document reads and writes by path lies below the workspace's files, and
+its SQL stays there too (see sql_reach.py).
 
 This keeps a document from reaching other files by accident or by a path somebody typed. It is no sandbox: Python
 operators run as the user who started the server, which is why every request needs the token.
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import OutsideWorkspace
+from samovar.server.sql_reach import check_texts
 from samovar.server.workspace import inside
 
 __all__ = ["confine"]
@@ -21,7 +23,11 @@ _SERVER = re.compile(
     r"jdbc:(postgresql|mysql|mariadb|sqlserver|oracle|db2|snowflake|redshift)[:@/]", re.IGNORECASE
 )
 _TABLE = re.compile(r"\w+(\.\w+)*\Z")
-_PATH_OPTIONS = ("path", "paths", "location", "url", "dbtable", "query")
+_PATH_OPTIONS = (
+    "path", "paths", "location", "url", "dbtable", "query", "rowvalidationxsdpath", "avroschemaurl",
+)  # fmt: skip
+_NO_SQL = ("name", "op", "inputs", "path", "code", "rows", "terms", "sql")
+"""Fields whose texts are no SQL of Spark's: names, data, Python, and what a database is asked."""
 
 
 def confine(document: Mapping[str, Any], files: Path) -> None:
@@ -51,6 +57,7 @@ def problem_of(item: Mapping[str, Any], files: Path) -> OutsideWorkspace | None:
             _check_options(item.get("options"))
         elif kind == "table":
             _check_table(item.get("table"))
+        check_texts(value for field, value in item.items() if field not in _NO_SQL)
     except OutsideWorkspace as error:
         return OutsideWorkspace(error.message, hint=error.hint, operator=operator)
     return None

@@ -2,6 +2,9 @@
 
 A session nobody asked for in a while can be given back (`rest`): Spark and its Java process end, and with them the
 memory they hold. The next one who asks starts it anew, which takes seconds.
+
+The session has the settings that confine SQL (sql_reach.py), also one that was brought along; to that one they are
+put back at the end.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from samovar.server.sql_reach import SESSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +37,7 @@ class Engine:
         self._own = session is None
         self._guard = threading.Lock()
         self._used = time.monotonic()
+        self._before = _confined(session) if session is not None else {}
 
     @property
     def idle(self) -> float:
@@ -51,6 +57,7 @@ class Engine:
                 from samovar.runtime.session import spark_session
 
                 self._session = spark_session(master=self._master, conf=self._conf, app_name="samovar serve")
+                _confined(self._session)
             return self._session
 
     def warm_up(self) -> None:
@@ -68,7 +75,10 @@ class Engine:
         threading.Thread(target=work, name="samovar-warm-up", daemon=True).start()
 
     def close(self) -> None:
-        """Stop the session, if it was started here."""
+        """Stop the session, if it was started here; otherwise put back its settings."""
+        if not self._own and self._session is not None:
+            for key, value in self._before.items():
+                self._session.conf.unset(key) if value is None else self._session.conf.set(key, value)
         if self._own and self._session is not None:
             self._session.stop()
             self._session = None
@@ -82,3 +92,11 @@ class Engine:
                 self._session.stop()
                 self._session = None
                 end_java()
+
+
+def _confined(session: SparkSession) -> dict[str, str | None]:
+    """Give a session the server's settings; the answer is what they were."""
+    before = {key: session.conf.get(key, None) for key in SESSION}
+    for key, value in SESSION.items():
+        session.conf.set(key, value)
+    return before

@@ -232,7 +232,13 @@ class Executions:
         deed = {"at": time.time(), "by": by, "did": did, **about}
         execution.deeds.append(deed)
         if execution.run is not None:
-            self._keep(execution.run.id, deed)
+            self._keep_deed(execution.run.id, deed)
+
+    def _keep_deed(self, run: str, deed: dict[str, Any]) -> None:
+        try:
+            self._keep(run, deed)
+        except Exception:  # a full disk, say: what was asked for matters more than the note on it
+            log.exception("the notebook of %s", run)
 
     def stop(self, id: str, by: str) -> Execution:
         """Stop an execution, queued or running, and wait until it has stopped."""
@@ -280,7 +286,7 @@ class Executions:
             run = execution.make()
             run.on_progress(lambda _: self._publish(execution.data()))
             for deed in list(execution.deeds):
-                self._keep(run.id, deed)
+                self._keep_deed(run.id, deed)
             execution.run = run
             execution._status = "running"
             self._publish(execution.data())

@@ -6,25 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-__all__ = ["Listener", "Live"]
+from samovar.server.outbox import Outbox
 
-_WAITING = 1000
-"""News that may wait for a slow listener; one that falls further behind is let go and connects again."""
-
-
-class Listener:
-    """Someone who is told the news: a queue of texts; None is the end."""
-
-    def __init__(self) -> None:
-        self.news: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def tell(self, text: str) -> None:
-        """Add news; a listener too far behind gets the end instead."""
-        if self.news.qsize() >= _WAITING:
-            self.news = asyncio.Queue()
-            self.news.put_nowait(None)
-        else:
-            self.news.put_nowait(text)
+__all__ = ["Live"]
 
 
 class Live:
@@ -32,7 +16,7 @@ class Live:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._listeners: set[Listener] = set()
+        self._listeners: set[Outbox[str]] = set()
 
     def attach(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Say which loop the listeners are on; None: it has ended."""
@@ -51,12 +35,12 @@ class Live:
 
     def _tell(self, text: str) -> None:
         for listener in self._listeners:
-            listener.tell(text)
+            listener.put(text)
 
-    def add(self, listener: Listener) -> None:
+    def add(self, listener: Outbox[str]) -> None:
         """Take a listener in."""
         self._listeners.add(listener)
 
-    def remove(self, listener: Listener) -> None:
+    def remove(self, listener: Outbox[str]) -> None:
         """Let a listener go."""
         self._listeners.discard(listener)

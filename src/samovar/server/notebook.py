@@ -2,7 +2,9 @@
 
 An entry is a JSON object. Those of kind `did` say who did what (paused, inspected, ...); those of kind `note` are
 pinned to a moment, by the address that `journeys.py` gives to moments. Entries are appended; one that is taken back is
-named by a later line. Each change is handed to `publish`, on the thread that made it.
+named by a later line. When a notebook is full, the oldest deeds make room for new ones: what people do to a run is
+never refused for it. Notes stay until somebody takes them back. Each change is handed to `publish`, on the thread that
+made it.
 """
 
 from __future__ import annotations
@@ -68,10 +70,28 @@ class Notebooks:
 
     def _add(self, run: str, entry: dict[str, Any]) -> None:
         with self._turn:
-            if len(self._entries(run)) >= _MOST:
-                raise WorkspaceError(f"The notebook of {run} is full: it has {_MOST} entries.")
+            entries = self._entries(run)
+            if len(entries) >= _MOST:
+                notes = sum(e["kind"] == "note" for e in entries)
+                if entry["kind"] == "note" and notes >= _MOST // 2:
+                    raise WorkspaceError(
+                        f"The notebook of {run} is full: it has {notes} notes.",
+                        hint="Take some of them back.",
+                    )
+                self._make_room(run, entries)
             self._append(run, entry)
         self._publish({"run": run})
+
+    def _make_room(self, run: str, entries: list[dict[str, Any]]) -> None:
+        """Keep the notes and the newer deeds; many go at once, so that it seldom happens."""
+        deeds = [e["id"] for e in entries if e["kind"] != "note"]
+        gone = set(deeds[: max(1, min(len(deeds), _MOST // 4))])
+        told = {"kind": "did", "id": secrets.token_hex(6), "at": time.time(), "by": "the server"}
+        told["did"] = f"dropped the {len(gone)} oldest entries: the notebook was full"
+        kept = [told] * bool(gone) + [e for e in entries if e["id"] not in gone]
+        fresh = self._path(run).with_suffix(".new")
+        fresh.write_text("".join(json.dumps(e) + "\n" for e in kept), "utf-8")
+        fresh.replace(self._path(run))
 
     def _path(self, run: str) -> Path:
         return self._folder / f"{run}.jsonl"

@@ -13,6 +13,7 @@ from samovar.server.comparisons import Comparisons
 from samovar.server.engine import Engine
 from samovar.server.executions import Executions
 from samovar.server.journeys import Journeys
+from samovar.server.limits import Limits
 from samovar.server.live import Live
 from samovar.server.notebook import Notebooks
 from samovar.server.rooms import Rooms
@@ -27,6 +28,7 @@ class Parts:
 
     workspace: Workspace
     engine: Engine
+    limits: Limits = field(default_factory=Limits)
     live: Live = field(default_factory=Live)
     rooms: Rooms = field(init=False)
     checker: Checker = field(init=False)

@@ -20,6 +20,7 @@ from samovar.errors import SchemaProblem, UnknownName, WorkspaceError, nearest
 from samovar.graph import operators as ops
 from samovar.replay.past import Past
 from samovar.server.plain import row_data
+from samovar.server.sql_reach import check_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,6 +108,7 @@ def result_frame(
     past: Past, sink: str, where: str | None, session: Callable[[], SparkSession]
 ) -> DataFrame | None:
     """The rows of a sink that meet a condition, as a DataFrame; None when nothing was kept."""
+    check_sql(where)
     files = _files(past, sink)
     if not files:
         return None

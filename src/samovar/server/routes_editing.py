@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from samovar.errors import SamovarError, SchemaProblem
+from samovar.errors import OutsideWorkspace, SamovarError, SchemaProblem
 from samovar.graph.document import load
 from samovar.graph.lint import remarks
 from samovar.server.confine import confine
 from samovar.server.parts import Parts, parts
 from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
+from samovar.server.sql_reach import check_sql as confined
 
 __all__ = ["router"]
 
@@ -69,6 +70,10 @@ def check_sql(the: The, given: Sql) -> dict[str, Any]:
     """What is wrong with an expression (`problem`: `message`, `hint`), or its `type`; neither before Spark is up."""
     if not the.engine.ready or not given.sql.strip():
         return {"problem": None, "type": None}
+    try:
+        confined(given.sql)
+    except OutsideWorkspace as error:
+        return {"problem": {"message": error.message, "hint": error.hint}, "type": None}
     return _checked(the.engine.session(), given)
 
 
@@ -102,14 +107,14 @@ async def try_out(the: The, id: str, operator: str) -> dict[str, Any]:
     """Run an operator on the first ten rows that come to it: `given` on port 0, `rows` it gave, or an `error`."""
     with the.rooms.use(id) as room:
         document = room.read().document
-    confine(document, the.workspace.files)
-    flow = load(document, folder=the.workspace.files)
-    return await run_in_threadpool(_tried, the, flow, operator)
+    return await run_in_threadpool(_tried, the, document, operator)
 
 
-def _tried(the: Parts, flow: Any, operator: str) -> dict[str, Any]:
+def _tried(the: Parts, document: dict[str, Any], operator: str) -> dict[str, Any]:
     from samovar.runtime.trial import Trial, try_operator
 
+    confine(document, the.workspace.files)
+    flow = load(document, folder=the.workspace.files)
     try:
         found = try_operator(flow, operator, spark=the.engine.session(), scratch=the.workspace.root)
     except SamovarError as error:

@@ -9,8 +9,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import FileResponse
+from starlette.concurrency import run_in_threadpool
 
 from samovar.errors import NotInWorkspace, StorageProblem
+from samovar.runtime.display import size as shown_size
+from samovar.server.limits import TooLarge
 from samovar.server.parts import Parts, parts
 
 __all__ = ["router"]
@@ -40,12 +43,18 @@ async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
     target = the.workspace.file(path)
     fresh = target.with_name(f".{secrets.token_hex(6)}.upload")
     size = 0
+    room = None if the.limits.quota is None else the.limits.quota - the.workspace.file_bytes()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with open(fresh, "wb") as file:
             async for chunk in request.stream():
                 size += len(chunk)
-                file.write(chunk)
+                if room is not None and size > room:
+                    raise TooLarge(
+                        f"Expected files of at most {shown_size(the.limits.quota or 0)} in the workspace, got more.",
+                        "Delete files that are no longer needed, or start the server with a larger --quota.",
+                    )
+                await run_in_threadpool(file.write, chunk)
         os.replace(fresh, target)
     except OSError as error:
         raise StorageProblem(f"'{path}' could not be written: {error.strerror or error}.") from error

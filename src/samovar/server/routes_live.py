@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, WebSocket, WebSocketDisconnect
 
 from samovar.errors import SamovarError
-from samovar.server.live import Listener
+from samovar.server.outbox import Outbox
 from samovar.server.parts import Parts, parts
 from samovar.server.rooms import Member, Refused
 
@@ -18,20 +18,14 @@ __all__ = ["router"]
 
 router = APIRouter()
 The = Annotated[Parts, Depends(parts)]
-_WAITING = 5000
-"""Messages that may wait for a slow member; one that falls further behind is let go and synchronises anew."""
 
 
 @router.websocket("/api/documents/{id}")
 async def document(the: The, socket: WebSocket, id: str) -> None:
     """The shared document of a workflow: the protocol of y-websocket, binary messages."""
     await socket.accept()
-    waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
-
-    def send(message: bytes) -> None:
-        waiting.put_nowait(message if waiting.qsize() < _WAITING else None)
-
-    member = Member(send)
+    waiting: Outbox[bytes] = Outbox()
+    member = Member(waiting.put)
     try:
         room = the.rooms.enter(id, member)
     except SamovarError as error:
@@ -55,7 +49,7 @@ async def document(the: The, socket: WebSocket, id: str) -> None:
         sending.cancel()
 
 
-async def _send(socket: WebSocket, waiting: asyncio.Queue[bytes | None]) -> None:
+async def _send(socket: WebSocket, waiting: Outbox[bytes]) -> None:
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         while (message := await waiting.get()) is not None:
             await socket.send_bytes(message)
@@ -66,10 +60,10 @@ async def _send(socket: WebSocket, waiting: asyncio.Queue[bytes | None]) -> None
 async def live(the: The, socket: WebSocket) -> None:
     """News of executions as JSON texts; on connecting, all of them as they are."""
     await socket.accept()
-    listener = Listener()
+    listener: Outbox[str] = Outbox()
     the.live.add(listener)
     known = [e.data() for e in the.executions.list()]
-    listener.news.put_nowait(json.dumps({"kind": "executions", "data": known}))
+    listener.put(json.dumps({"kind": "executions", "data": known}))
     telling = asyncio.create_task(_tell(socket, listener))
     try:
         while (await socket.receive())["type"] != "websocket.disconnect":
@@ -79,8 +73,8 @@ async def live(the: The, socket: WebSocket) -> None:
         telling.cancel()
 
 
-async def _tell(socket: WebSocket, listener: Listener) -> None:
+async def _tell(socket: WebSocket, listener: Outbox[str]) -> None:
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-        while (text := await listener.news.get()) is not None:
+        while (text := await listener.get()) is not None:
             await socket.send_text(text)
         await socket.close(1013, "too far behind")

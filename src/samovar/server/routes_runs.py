@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 import samovar as sv
 from samovar.errors import SamovarError
@@ -16,6 +17,7 @@ from samovar.graph.document import load
 from samovar.server.confine import confine
 from samovar.server.journeys import Address, Journey
 from samovar.server.parts import Parts, parts
+from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
 from samovar.server.results import MOST, page_of
 from samovar.server.routes_steering import Asked, other_logic
@@ -123,11 +125,7 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
     else:
         with the.rooms.use(id) as room:
             document = room.read().document
-    confine(document, the.workspace.files)
-    flow = load(document, folder=the.workspace.files)
-    if given.to is not None:
-        flow = flow.up_to(given.to)
-    flow.graph()
+    flow = await run_in_threadpool(_flow_of, the, document, given.to)
 
     def make() -> Any:
         return flow.start(
@@ -135,6 +133,15 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
         )
 
     return the.executions.submit(id, flow.name, given.by, make).data()
+
+
+def _flow_of(the: Parts, document: dict[str, Any], to: str | None) -> sv.Workflow:
+    confine(document, the.workspace.files)
+    flow = load(document, folder=the.workspace.files)
+    if to is not None:
+        flow = flow.up_to(to)
+    flow.graph()  # wrong edges are told before anything is queued
+    return flow
 
 
 @router.get("/executions/{id}")
@@ -233,6 +240,18 @@ def results(
         session=the.engine.session,
     )
     return asdict(page)
+
+
+@router.get("/recordings/{run}/rejected/{operator}")
+def rejected(the: The, run: str, operator: str, count: int = 100) -> dict[str, Any]:
+    """Rows that did not parse: file, line, text; of a Python operator skipped tuples: epoch, error, row."""
+    table = sv.open(the.workspace.recording(run)).rejected(operator)
+    rows = table.slice(0, max(0, min(count, MOST))).to_pylist()
+    files = f"{the.workspace.files}/"
+    for row in rows:
+        if "file" in row:
+            row["file"] = row["file"].removeprefix(files)
+    return {"operator": operator, "total": table.num_rows, "rows": [row_data(row) for row in rows]}
 
 
 # --- travelling -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
 from samovar.server.parts import Parts, parts
 from samovar.server.plain import inspection_data, row_data
+from samovar.server.sql_reach import check_sql, check_texts
 
 __all__ = ["Asked", "other_logic", "router"]
 
@@ -183,6 +184,7 @@ def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
 def watch(the: The, id: str, given: Watch) -> dict[str, Any]:
     """Mark every tuple of an operator that meets a condition, or pause there: a breakpoint."""
     found = the.executions.get(id)
+    check_sql(given.condition, given.operator)
     name = found.going().watch(given.operator, given.condition, pause=given.pause, tuples=given.tuples)
     found.watches.append({**given.model_dump(), "name": name})
     what = given.condition if given.condition is not None else f"{given.tuples} tuples"
@@ -218,4 +220,5 @@ def other_logic(workflow: sv.Workflow, name: str, given: Any) -> Any:
         if not isinstance(given, str):
             raise WorkflowError(f"Expected the code of '{name}' as text.", operator=name)
         return operator_from_code(msgspec.structs.replace(op, code=given))
+    check_texts([given], name)
     return given

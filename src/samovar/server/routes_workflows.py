@@ -72,7 +72,8 @@ async def new_workflow(the: The, given: NewWorkflow) -> dict[str, Any]:
     document: Document = {"samovar": 1, "name": given.name, "operators": []}
     load(document)  # the name is checked as the library does
     if given.document is not None:
-        document = {**_plain_document(the, given.document), "name": given.name}
+        read = await run_in_threadpool(_plain_document, the, given.document)
+        document = {**read, "name": given.name}
     id = _free_id(the, given.name)
     folder = the.workspace.workflow(id, new=True)
     folder.mkdir()
@@ -150,7 +151,7 @@ async def workflow(the: The, id: str) -> dict[str, Any]:
 @router.put("/workflows/{id}")
 async def replace_workflow(the: The, id: str, document: Annotated[Document, Body()]) -> dict[str, Any]:
     """Put a document in the place of a workflow; those who are at it see that as an edit."""
-    made = _plain_document(the, document)
+    made = await run_in_threadpool(_plain_document, the, document)
     with the.rooms.use(id) as room:
         room.write(made, room.read().layout)
     return await workflow(the, id)

@@ -8,13 +8,16 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from samovar.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NEEDED", "check_packages", "serve"]
+    from samovar.server.limits import Limits
+
+__all__ = ["NEEDED", "check_packages", "public_address", "serve"]
 
 NEEDED = ("fastapi", "uvicorn", "websockets", "pycrdt")
 _TRIES = 20
@@ -42,30 +45,34 @@ def serve(
     idle: float = 15,
     example: str | None = None,
     session: SparkSession | None = None,
+    public_url: str | None = None,
+    limits: Limits | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve a workspace until the process is told to end. `ready` is given the link once connections are taken.
 
     `idle`: after so many minutes without work Spark is ended until it is needed again; 0: never. `example`: the link
     leads to this example, which is brought into the workspace and run if it is not there. `session`: a Spark session
-    to use, which is left running.
+    to use, which is left running. `public_url`: the address at which a proxy shows the server to people.
     """
     check_packages()
     import uvicorn
 
     from samovar.server.app import make_app
     from samovar.server.engine import Engine
+    from samovar.server.limits import Limits
     from samovar.server.parts import Parts
     from samovar.server.rooms import MESSAGE_BYTES
     from samovar.server.routes_workflows import open_example
     from samovar.server.workspace import Workspace
 
+    public = public_address(public_url) if public_url else None
     chosen = token or secrets.token_urlsafe(24)
     listening = _listen(host, port)
     loopback = listening.getsockname()[0] in ("127.0.0.1", "::1")
     engine = Engine(master, conf, session)
-    the = Parts(Workspace(workspace), engine)
-    app = make_app(the, token=chosen, loopback=loopback)
+    the = Parts(Workspace(workspace), engine, limits or Limits())
+    app = make_app(the, token=chosen, loopback=loopback, public=public)
     engine.warm_up()
     if idle > 0:
         the.rest_when_idle(idle)
@@ -79,7 +86,8 @@ def serve(
                 place = f"#/w/{await open_example(the, example)}"
             name = host if host not in ("0.0.0.0", "::") else socket.gethostname()
             shown = f"[{name}]" if ":" in name else name
-            ready(f"http://{shown}:{listening.getsockname()[1]}/?token={chosen}{place}")
+            address = public or f"http://{shown}:{listening.getsockname()[1]}"
+            ready(f"{address}/?token={chosen}{place}")
 
     config = uvicorn.Config(
         app,
@@ -90,6 +98,26 @@ def serve(
         timeout_graceful_shutdown=5,
     )
     Server(config).run(sockets=[listening])
+
+
+def public_address(url: str) -> str:
+    """A public address as browsers send it in `Origin`: scheme, name, and a port that is not the scheme's own."""
+    wrong = EnvironmentProblem(
+        f"Expected a public address such as https://bench.example.org, got {url!r}.",
+        hint="http or https and a name, with a port if need be, and no path: pages of the workbench start at /.",
+    )
+    try:
+        parts = urlsplit(url.strip().lower())
+        port = parts.port
+    except ValueError:
+        raise wrong from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+        raise wrong
+    if parts.query or parts.fragment or parts.username is not None:
+        raise wrong
+    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    usual = port is None or port == {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{name}" + ("" if usual else f":{port}")
 
 
 def _listen(host: str, port: int) -> socket.socket:

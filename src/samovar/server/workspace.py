@@ -119,6 +119,11 @@ class Workspace:
                     return found
         return found
 
+    def file_bytes(self) -> int:
+        """What the files take, also those that are being uploaded."""
+        walk = ((folder, name) for folder, _, names in os.walk(self.files) for name in names)
+        return sum(Path(f, n).lstat().st_size for f, n in walk if Path(f, n).exists())
+
     # --- workflows and recordings ---------------------------------------------------------------------------------
 
     def workflow(self, id: str, *, new: bool = False) -> Path:

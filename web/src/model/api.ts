@@ -9,6 +9,7 @@ import type {
   Page,
   Recording,
   RecordingSummary,
+  Rejected,
   ServerProblem,
   Version,
   WorkflowSummary,
@@ -84,6 +85,8 @@ export class Api {
   recording = (run: string) => this.get<Recording>(`/api/recordings/${e(run)}`);
   page = (run: string, sink: string, query: Record<string, string>) =>
     this.get<Page>(`/api/recordings/${e(run)}/results/${e(sink)}?${new URLSearchParams(query).toString()}`);
+  rejected = (run: string, operator: string) =>
+    this.get<Rejected>(`/api/recordings/${e(run)}/rejected/${e(operator)}`);
 
   jump = (run: string, to: Where) => this.call<Moment>("POST", `/api/recordings/${e(run)}/jump`, to);
   step = (run: string, moment: string, how: How, operator?: string) =>

@@ -76,7 +76,7 @@ describe("executions", () => {
   const one: Execution = {
     execution: "a", workflow: "w", title: "t", by: "Ana", asked: 1, status: "running", stopped_by: null, run: "r", error: null,
     paused_by: null, parent: null, live: {}, held: [], watches: [], reached: [], deeds: [], printed: 0,
-    progress: { status: "running", epoch: 2, fraction: 0.5, seconds: 1, note: "", operators: [{ name: "FE", kind: "python", taken: 3, given: 2, rate: 1, state_entries: 0 }] },
+    progress: { status: "running", epoch: 2, fraction: 0.5, seconds: 1, note: "", rejected: {}, operators: [{ name: "FE", kind: "python", taken: 3, given: 2, rate: 1, state_entries: 0 }] },
   };
   it("take news in the order they were asked for", () => {
     const two = { ...one, execution: "b", asked: 2 };
@@ -169,7 +169,8 @@ describe("values", () => {
     expect(brief({ $map: [[1, "a"]], $more: 3 })).toBe('{1: "a", … 3 more}');
     expect(brief("x".repeat(100), 10)).toHaveLength(10);
     expect(isAbsent({ $absent: true })).toBe(true);
-    expect(brief(0.1 + 0.2)).toBe("0.3");
+    expect(brief(12345678901.25)).toBe("12345678901.25"); // all digits: two that differ look different
+    expect(brief(0.1 + 0.2)).toBe("0.30000000000000004");
     expect(count(1234567)).toBe("1\u202f234\u202f567");
   });
 });

@@ -63,6 +63,15 @@ export interface Progress {
   seconds: number;
   operators: OperatorProgress[];
   note: string;
+  /** Rows that did not parse, by source: they are not in the results. */
+  rejected: Record<string, number>;
+}
+
+/** The first rows of a source that did not parse; of a Python operator, tuples that were skipped. */
+export interface Rejected {
+  operator: string;
+  total: number;
+  rows: Record<string, Json>[];
 }
 
 export interface ServerProblem {

@@ -31,10 +31,9 @@ function nested(value: Json): string {
   return typeof value === "string" ? JSON.stringify(value) : full(value);
 }
 
-/** A number with the digits that matter. */
+/** A number with all its digits: two that differ look different. */
 export function number(value: number): string {
-  if (Number.isInteger(value)) return String(value);
-  return String(Number(value.toPrecision(12)));
+  return String(value);
 }
 
 /** A count with thousands apart: 1 234 567. */

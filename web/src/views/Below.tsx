@@ -4,6 +4,7 @@ import { Suspense, lazy, useEffect, useRef, useState } from "react";
 import type { Recording } from "../model/types";
 import { Console } from "./Console";
 import { Files } from "./Files";
+import { Rejected } from "./Rejected";
 import { Results } from "./Results";
 import { useBench } from "./bench";
 import { RunChooser } from "./runs";
@@ -45,7 +46,8 @@ export function Below() {
     };
   }, [run, status, epoch, api, tell]);
 
-  const problems = checked.problems.length + (execution?.error ? 1 : 0);
+  const rejected = run === null ? [] : Object.entries((shown?.progress ?? recording?.progress)?.rejected ?? {});
+  const problems = checked.problems.length + rejected.length + (execution?.error ? 1 : 0);
   return (
     <section className="below" aria-label="Run">
       <Tabs value={tab} onChange={setTab} keepMounted={false}>
@@ -91,6 +93,7 @@ export function Below() {
               ⚠ {p.operator ? `${p.operator}: ` : ""}{p.message} {p.hint}
             </Text>
           ))}
+          {rejected.map(([source, rows]) => <Rejected key={source} run={run!} source={source} rows={rows} />)}
         </Tabs.Panel>
         <Tabs.Panel value="files"><Files /></Tabs.Panel>
       </Tabs>

@@ -201,6 +201,7 @@ function useNodeData(bench: Bench, present: Present[]) {
           (failed ? { ...failed, field: null, operator: operator.name } : undefined),
         taken: then ? then.taken.reduce((a, b) => a + b, 0) : moment ? 0 : (counters?.taken ?? null),
         given: then ? then.given : moment ? 0 : (counters?.given ?? null),
+        rejected: execution?.progress?.rejected[operator.name] ?? 0,
         stepped: moment?.last?.operator === operator.name,
         lit: scope?.operators.includes(operator.name) ?? false,
         changes: moment ? changesOf(moment, operator.name) : null,

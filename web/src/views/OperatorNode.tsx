@@ -5,6 +5,7 @@ import type { Operator } from "../model/shared";
 import type { OperatorKind, Person, Problem } from "../model/types";
 import { brief, count } from "../model/values";
 import { HeldBadge } from "./Held";
+import { rejection } from "./Rejected";
 
 export interface OperatorData extends Record<string, unknown> {
   operator: Operator;
@@ -13,6 +14,8 @@ export interface OperatorData extends Record<string, unknown> {
   problem: Problem | undefined;
   taken: number | null;
   given: number | null;
+  /** Rows that did not parse. */
+  rejected: number;
   stepped: boolean;
   /** The error of a tuple that it holds. */
   held: string | null;
@@ -26,8 +29,8 @@ export interface OperatorData extends Record<string, unknown> {
 export type OperatorNodeType = Node<OperatorData, "operator">;
 
 export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeProps<OperatorNodeType>) {
-  const { operator, kind, ports, problem, taken, given, stepped, held, lit, changes, people } = data;
-  const classes = ["operator", selected && "selected", problem && "wrong", stepped && "stepped", lit && "lit", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
+  const { operator, kind, ports, problem, taken, given, rejected, stepped, held, lit, changes, people } = data;
+  const classes = ["operator", selected && "selected", problem && "wrong", rejected > 0 && "lossy", stepped && "stepped", lit && "lit", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
   return (
     <div className={classes} data-operator={operator.name}>
       {people.length > 0 && (
@@ -49,6 +52,7 @@ export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeP
           <span>{kind?.output === false ? "" : `out ${count(given ?? 0)}`}</span>
         </div>
       )}
+      {rejected > 0 && <div className="loss" title="They are not in the results; Problems lists them.">⚠ {rejection(rejected)} rejected</div>}
       {changes !== null && <div className="changes" title={changes}>{changes}</div>}
       {held !== null && <HeldBadge operator={operator.name} error={held} />}
       {problem && <div className="fault" title={problem.hint ?? undefined}>⚠ {brief(problem.message, 90)}</div>}
