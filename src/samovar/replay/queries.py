@@ -34,6 +34,7 @@ from samovar.replay.states import attributes
 from samovar.replay.trace import END, Position, StepKey, Window
 from samovar.replay.travel import Stretch, Travel
 from samovar.replay.worker import Probe, Record
+from samovar.runtime.said import Said
 
 __all__ = [
     "Predicate",
@@ -181,9 +182,8 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
     except PySparkException as error:
         if not isinstance(predicate, str):
             raise
-        first = str(error).strip().splitlines()[0]
         raise TimeTravelError(
-            f"The condition {predicate!r} cannot be evaluated: {first[:300]}", operator=operator
+            f"The condition {predicate!r} cannot be evaluated: {Said.of(error).message}", operator=operator
         ) from None
 
 
