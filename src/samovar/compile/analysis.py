@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from samovar.compile.columns import column_to_sql, quiet_analysis
+from samovar.compile.kept_types import check_kept
 from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
@@ -208,7 +209,10 @@ def _frame(
     match op:
         case _ if shape == "source":
             return empty_frame(spark, sources[op.name])
-        case ops.Sink() | ops.Write():
+        case ops.Sink():
+            check_kept(spark, op.name, inputs[0].schema)
+            return inputs[0]
+        case ops.Write():
             return inputs[0]
         case ops.Python():
             if not isinstance(live, Operator):
