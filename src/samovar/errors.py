@@ -34,6 +34,8 @@
         ├── NotInWorkspace        no such workflow, file, version, run or moment
         └── OutsideWorkspace      a path that leads out of the workspace
 
+    SamovarWarning                something that is allowed and seldom meant
+
 Messages say what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a
 caller need not parse text.
 """
@@ -67,6 +69,7 @@ __all__ = [
     "RunError",
     "RunStopped",
     "SamovarError",
+    "SamovarWarning",
     "SchemaProblem",
     "SourceChanged",
     "SourceError",
@@ -106,6 +109,10 @@ class SamovarError(Exception):
 
     def __str__(self) -> str:
         return f"{self.text}\nHint: {self.hint}" if self.hint else self.text
+
+
+class SamovarWarning(UserWarning):
+    """Something that is allowed and seldom meant, such as an operator that gives no rows."""
 
 
 class EnvironmentProblem(SamovarError):

@@ -133,17 +133,25 @@ def test_a_row_that_fits_only_after_spark_made_it_fit_goes_on_the_same_in_a_chai
     assert result(fused=True) == result(fused=False)
 
 
-class Raises(sv.Operator):
+class Shares(sv.Operator):
     output = OUTPUT
-    seen = sv.ValueState(0)
+    stateless = True
 
     def process(self, row, port=0):
-        self.seen += 1
         yield {**row, "amount": self.share(row)}
 
     def share(self, row):
         limit = 7
         return 10 / (row["id"] - limit)
+
+
+class Raises(Shares):
+    stateless = False
+    seen = sv.ValueState(0)
+
+    def process(self, row, port=0):
+        self.seen += 1
+        yield from super().process(row, port)
 
 
 @pytest.mark.parametrize("how", ["alone", "keyed", "in a chain", "without state"])
@@ -154,7 +162,7 @@ def test_an_operator_that_raises_is_shown_with_tuple_and_its_own_lines(
     if how == "in a chain":
         src.apply(Copy(), name="A").apply(Raises(), name="X").apply(Copy(), name="Z").sink("S")
     elif how == "without state":
-        src.apply(type("Raises", (Raises,), {"stateless": True})(), name="X").sink("S")
+        src.apply(Shares(), name="X").sink("S")
     else:
         src.apply(Raises(), by="customer" if how == "keyed" else None, name="X").sink("S")
     error = refused(flow, tmp_path, OperatorFailed, spark=spark)
@@ -220,6 +228,14 @@ class Returns(sv.Operator):
         return row
 
 
+class ReturnsMade(sv.Operator):
+    output = "total double"
+
+    def process(self, row, port=0):
+        made = {"total": row["amount"]}
+        return made  # noqa: RET504
+
+
 class ReturnsNumber(sv.Operator):
     output = OUTPUT
 
@@ -237,6 +253,7 @@ class ReturnsNumber(sv.Operator):
         (TooLarge(), OutputMismatch, "expected int in 'id', got int64"),
         (Ends(), OperatorFailed, "SystemExit: 3"),
         (Returns(), OutputMismatch, "got str 'id'"),
+        (ReturnsMade(), OutputMismatch, "got str 'total'"),
         (ReturnsNumber(), OutputMismatch, "got int 5"),
     ],
     ids=lambda v: type(v).__name__ if isinstance(v, sv.Operator) else "",
@@ -251,6 +268,8 @@ def test_wherever_an_operator_goes_wrong_it_is_named(
     assert error.operator == "X"
     assert said in error.message
     assert error.hint
+    if isinstance(operator, Returns | ReturnsMade):
+        assert "`yield row`" in error.hint
 
 
 def pandas_raises(frames):

@@ -41,8 +41,12 @@ class Running(sv.Operator):
         yield {"x": row["x"], "key": row["key"], "total": self.total}
 
 
-class Stateless(Running):
+class Stateless(sv.Operator):
+    output = Running.output
     stateless = True
+
+    def __init__(self, seen: str, bad: int = -1) -> None:
+        self.seen, self.bad = seen, bad
 
     def process(self, row: Any, port: int = 0) -> Any:
         if row["x"] in (self.bad, self.bad - 300):

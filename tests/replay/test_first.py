@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
+from samovar.errors import SamovarError
 from samovar.replay import queries, tracing
 from samovar.runtime import marks
 
@@ -69,6 +70,16 @@ def test_what_holds_only_at_the_end_is_found_there(past: sv.Past) -> None:
 
 def test_what_never_holds_is_not_found(past: sv.Past) -> None:
     assert past.first("A", "total < 0") is None
+
+
+@pytest.mark.parametrize("asked", ["row['x'] > 1000", "row.get('x') < 0", "total < 0 and row['x'] > 3"])
+def test_a_row_is_not_asked_for_at_an_end(past: sv.Past, asked: str) -> None:
+    assert past.first("A", asked) is None
+
+
+def test_a_predicate_that_fails_at_a_row_is_an_error(past: sv.Past) -> None:
+    with pytest.raises(SamovarError, match="unsupported operand"):
+        past.first("A", "row['x'] + None > 3")
 
 
 class Batches(sv.Operator):

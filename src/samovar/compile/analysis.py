@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from samovar.compile.columns import column_to_sql, quiet_analysis
+from samovar.compile.kept_types import check_kept
 from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.natures import nature_of
 from samovar.compile.samples import check_samples
@@ -226,7 +227,10 @@ def _frame(
             return inputs[0]
         case _ if shape == "source":
             return empty_frame(spark, sources[op.name])
-        case ops.Sink() | ops.Write():
+        case ops.Sink():
+            check_kept(spark, op.name, inputs[0].schema)
+            return inputs[0]
+        case ops.Write():
             return inputs[0]
         case ops.Python():
             if not isinstance(live, Operator):

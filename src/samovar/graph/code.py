@@ -26,6 +26,7 @@ from typing import Any
 
 from samovar.errors import WorkflowError, nearest
 from samovar.graph import operators as ops
+from samovar.graph.class_check import check_class
 from samovar.graph.collect import Unrecoverable, collect
 from samovar.graph.operator import Operator, remember_source
 
@@ -74,7 +75,7 @@ def operator_from_code(op: ops.Python) -> Operator:
         )
     _check_params(op, cls)
     try:
-        return cls(**op.params)
+        made = cls(**op.params)
     except Exception as error:
         raise WorkflowError(
             f"Operator '{op.name}': {cls.__name__}({_shown(op.params)}) raised {_error_line(error)}"
@@ -82,6 +83,8 @@ def operator_from_code(op: ops.Python) -> Operator:
             hint="Look at `params` and at the class's __init__.",
             operator=op.name,
         ) from error
+    check_class(made, op.name)
+    return made
 
 
 def function_from_code(op: ops.Batches) -> Callable[..., Any]:

@@ -1,6 +1,7 @@
 """What can be said of a Python operator's code without running it: syntax, unknown names, what an operator needs.
 
-Guarantee: it runs nothing, and complains only of what would fail. It misses most mistakes; trying the code finds those.
+Guarantee: it runs nothing, and complains only of what would fail or cannot be meant. It misses most mistakes; trying
+the code finds those.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import ast
 import builtins
 import symtable
 from dataclasses import dataclass
+from types import CodeType
+
+from samovar.graph.class_check import gives_nothing, lost_row, mutated
 
 __all__ = ["Remark", "remarks"]
 
@@ -37,7 +41,8 @@ def remarks(code: str) -> list[Remark]:
     except (ValueError, RecursionError, MemoryError) as error:
         return [Remark(1, 1, f"The code cannot be read: {error}.")]
     try:
-        return sorted([*_unknown(tree, table), *_missing(tree)], key=lambda r: (r.line, r.column))
+        found = [*_unknown(tree, table), *_missing(tree), *_unmeant(tree, code)]
+        return sorted(found, key=lambda r: (r.line, r.column))
     except RecursionError:
         return []
 
@@ -71,17 +76,62 @@ def _unknown(tree: ast.Module, table: symtable.SymbolTable) -> list[Remark]:
     ]
 
 
+def _operators(tree: ast.Module) -> list[ast.ClassDef]:
+    return [n for n in tree.body if isinstance(n, ast.ClassDef) and any(_is_operator(b) for b in n.bases)]
+
+
+def _assigned(node: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """The names that a class body sets, and to what."""
+    names: dict[str, ast.expr | None] = {}
+    for inner in node.body:
+        targets = inner.targets if isinstance(inner, ast.Assign) else [getattr(inner, "target", None)]
+        for target in targets:
+            if isinstance(target, ast.Name) and isinstance(inner, ast.Assign | ast.AnnAssign):
+                names[target.id] = inner.value
+    return names
+
+
+def _unmeant(tree: ast.Module, code: str) -> list[Remark]:
+    """What `check_class` refuses or warns of, as far as the text tells it: bases may be defined elsewhere."""
+    made = []
+    classes = {c.co_name: c for c in _inner(compile(code, "<operator>", "exec", dont_inherit=True))}
+    for node in _operators(tree):
+        methods = {c.co_name: c for c in _inner(classes[node.name])} if node.name in classes else {}
+        ends = "finish" in methods or len(node.bases) > 1
+        for name in methods.keys() & {"process", "process_batch", "finish"}:
+            if (lost := lost_row(methods[name])) is not None:
+                made.append(Remark(lost[0], 1, f"{name}() {lost[1]}: write `yield`."))
+            elif not ends and gives_nothing(methods[name]):
+                text = f"{node.name} gives no rows: yield them, or end {name}() with `return ()`."
+                made.append(Remark(methods[name].co_firstlineno, 1, text))
+        values = _assigned(node)
+        states = [n for n, value in values.items() if _is_state(value)]
+        if states and isinstance(said := values.get("stateless"), ast.Constant) and said.value is True:
+            text = f"{node.name} is stateless and declares state ({', '.join(states)}): nothing keeps it."
+            made.append(Remark(node.lineno, 1, text))
+        for name in mutated(node):
+            value = values.get(name)
+            if isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp):
+                text = f"{name} is shared by all instances: declare it as state, or set it in __init__."
+                made.append(Remark(value.lineno, value.col_offset + 1, text))
+    return made
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [c for c in code.co_consts if isinstance(c, CodeType)]
+
+
+def _is_state(value: ast.expr | None) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    return name in ("ValueState", "MapState", "ListState")
+
+
 def _missing(tree: ast.Module) -> list[Remark]:
     made = []
-    for node in tree.body:
-        if not isinstance(node, ast.ClassDef) or not any(_is_operator(b) for b in node.bases):
-            continue
-        names = {
-            t.id for n in node.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
-        }
-        names |= {
-            n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
-        }
+    for node in _operators(tree):
+        names = _assigned(node)
         methods = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
         if "output" not in names:
             made.append(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
 from samovar.graph import operators as ops
+from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op
 from samovar.graph.parts import enabled, up_to
@@ -161,9 +162,11 @@ class Workflow:
             raise WorkflowError(f"Expected order='canonical' or 'arrival', got {order!r}.")
         from samovar.graph.operators.base import expr
 
+        chosen = name or self.fresh(type(operator).__name__)
+        check_class(operator, chosen)
         keys = (by,) if by is not None and not isinstance(by, tuple | list) else tuple(by or ())
         op = ops.Python(
-            name=name or self.fresh(type(operator).__name__),
+            name=chosen,
             inputs=tuple(self._own(f) for f in inputs),
             class_name=type(operator).__name__,
             by=tuple(expr(k) for k in keys),

@@ -27,6 +27,7 @@ from samovar.compile.native import hidden, quoted
 from samovar.compile.plan import Plan
 from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
+from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
@@ -222,6 +223,7 @@ def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
                     f"'{name}' is no Python operator: expected SQL text, got {type(change).__name__}.",
                     operator=name,
                 )
+            check_class(change, name)
             made[name] = msgspec.structs.replace(op, code="", class_name="", params={})
             live[name] = change
         elif isinstance(op, ops.Python):

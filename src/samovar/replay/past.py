@@ -170,7 +170,8 @@ class Past(Recorded):
         """The first moment where something holds; None when it never did.
 
         For a Python operator a Python expression over its states' names (and `row`), or a callable of its state; for an
-        aggregate SQL over its output columns; for other operators SQL over their input rows.
+        aggregate SQL over its groups; for other operators SQL over the rows they take, or, where it names columns that
+        only those have, over the rows they give: a join is asked over the columns of both sides.
         """
         travel = self._travel
         found = find_first(travel, operator, predicate)
@@ -187,7 +188,10 @@ class Past(Recorded):
         return find_origins(self._travel, sink, row, limit)
 
     def log(self, operator: str, expression: str, where: str | None = None) -> pa.Table:
-        """An expression (SQL) over the operator's input tuples, as if it had been logged: epoch, port, value."""
+        """An expression (SQL) over the tuples the operator takes, as if it had been logged: epoch, port, value.
+
+        One that names columns which only its output has is over the rows it gives.
+        """
         return log_rows(self._travel, operator, expression, where)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,12 +28,14 @@ from samovar.graph.state import declared
 from samovar.ids import new_attempt
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
+from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.native_states import first_group
 from samovar.replay.segments import Segment
 from samovar.replay.states import attributes
-from samovar.replay.trace import END, Position, StepKey, Window
+from samovar.replay.trace import END, Position, StepKey, Window, parent_of
 from samovar.replay.travel import Stretch, Travel
 from samovar.replay.worker import Probe, Record
+from samovar.runtime.said import Said
 
 __all__ = [
     "Predicate",
@@ -42,6 +44,7 @@ __all__ = [
     "in_group",
     "log_rows",
     "matching_inputs",
+    "matching_tuples",
 ]
 
 AHEAD = 2
@@ -60,7 +63,8 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
     """The moment after the first tuple for which a predicate holds.
 
     For a Python operator: a Python expression over its states' names (and `row`, the tuple just processed), or a
-    callable of its state. For an aggregate: SQL over its output columns. For other operators: SQL over their input.
+    callable of its state. For others: SQL over the rows they take or give (`conditions.py`). What an operator gives at
+    its end (a window, a full join) holds from there on.
     """
     travel.check(operator)
     tracer = travel.tracer
@@ -75,12 +79,19 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
             return _earliest(tracer.probe(segment, operator, own, low=piece.low))
     else:
         text = _sql(operator, predicate)
+        asked = rows_asked(tracer.spark, tracer.plan, operator, text)
+        _check_flows(travel, operator)
         probe, places = None, [(n, Window()) for n in numbers]
+        ends = asked.rows == "given" and tracer.plan.shape(operator) == "keep"
+        if ends:
+            places = places[-1:] if _gave_at_end(travel, operator, text) else []
 
         def search(segment: Segment, piece: Window) -> Position | None:
-            if tracer.plan.shape(operator) == "accumulate":
+            if ends:
+                return (END,)
+            if asked.rows == "given" and tracer.plan.shape(operator) == "accumulate":
                 return first_group(tracer, segment, operator, text)
-            return _first_row(travel, segment, operator, text)
+            return next((at for _, at in matching_tuples(travel, segment, operator, text, asked, 1)), None)
 
     with _said(operator, predicate):
         for (number, _), at in _in_order(places, lambda place: search(travel.segments[place[0]], place[1])):
@@ -95,9 +106,9 @@ def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
     if at[0] >= END and len(at) == 1:  # it came true at the end of the operator's input
         stretch = travel.last_of(number)
         trace = stretch.traced.trace
-        key = (operator, len(trace.steps[operator]) - 1)
+        own = len(trace.steps[operator])
         counts = {op: len(steps) for op, steps in trace.steps.items()}
-        return stretch, counts, key
+        return stretch, counts, (operator, own - 1) if own else None
     return travel.around(number, operator, at)
 
 
@@ -181,19 +192,66 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
     except PySparkException as error:
         if not isinstance(predicate, str):
             raise
-        first = str(error).strip().splitlines()[0]
         raise TimeTravelError(
-            f"The condition {predicate!r} cannot be evaluated: {first[:300]}", operator=operator
+            f"The condition {predicate!r} cannot be evaluated: {Said.of(error).message}", operator=operator
         ) from None
 
 
-def _first_row(travel: Travel, segment: Segment, operator: str, text: str) -> Position | None:
-    found = matching_inputs(travel, segment, operator, text, count=1)
-    return found[0][1] if found else None
+def _check_flows(travel: Travel, operator: str) -> None:
+    """Raise when an operator's tuples are in no epoch: what is read whole for a join has no moments of its own."""
+    plan = travel.tracer.plan
+    if plan.placement.streams[operator] or plan.placement.is_sink(operator) or plan.placement.ends(operator):
+        return
+    joins = [n for n in plan.placement.inline if operator in {u.name for u in plan.graph.upstream(n)}]
+    raise TimeTravelError(
+        f"'{operator}' is read whole as the build side of '{joins[0]}': its tuples have no moments of their own."
+        if joins
+        else f"The tuples of '{operator}' have no moments of their own.",
+        operator=operator,
+        hint=f"Ask '{joins[0]}', whose rows have its columns." if joins else None,
+    )
+
+
+def _gave_at_end(travel: Travel, operator: str, text: str) -> bool:
+    """Whether an operator that gives its rows at its end gave one that meets a condition."""
+    level = min(travel.tracer.plan.placement.streams[operator], default=None)
+    segment = next((s for s in travel.segments if s.level == level and s.first), None)
+    if segment is None or level is None:
+        return False
+    epoch = travel.tracer.windowed(segment, Window())
+    with travel.tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        return not epoch.frames.stream(operator, level).alias(operator).filter(text).limit(1).isEmpty()
+
+
+def matching_tuples(
+    travel: Travel, segment: Segment, operator: str, text: str | Column, asked: Asked, count: int | None
+) -> list[tuple[int, Position]]:
+    """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
+    if asked.rows == "taken":
+        return matching_inputs(travel, segment, operator, text, count, asked.ports)
+    tracer, edges = travel.tracer, travel.edges[segment.level]
+    epoch = tracer.unpruned(segment)
+    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+        df = epoch.frames.stream(operator, segment.level).alias(operator)
+        ports, places = edges.ports(operator), hidden(df)
+        if len(ports) == 1:  # many rows may come of one tuple: its place is the first part of theirs
+            places = places[: edges.width[edges.inputs[operator][ports[0]]]]
+        rows = df.filter(text).select(F.array(*places).alias("at")).distinct().orderBy("at")
+        found = (rows if count is None else rows.limit(count)).toArrow().column("at").to_pylist()
+    found = [at for at in found if at[0] < END]  # what is given at an end comes of no tuple
+    if len(ports) == 1:
+        return [(ports[0], tuple(at)) for at in found]
+    made = (parent_of(edges, operator, tuple(at)) for at in found)
+    return sorted((pair for pair in made if pair is not None), key=lambda pair: (pair[1], pair[0]))
 
 
 def matching_inputs(
-    travel: Travel, segment: Segment, operator: str, text: str | Column | None, count: int | None
+    travel: Travel,
+    segment: Segment,
+    operator: str,
+    text: str | Column | None,
+    count: int | None,
+    ports: Sequence[int] | None = None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of an operator's input tuples that meet a condition, in order."""
     tracer = travel.tracer
@@ -201,8 +259,9 @@ def matching_inputs(
     epoch = tracer.windowed(segment, Window())
     found: list[tuple[int, Position]] = []
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        for port in edges.ports(operator):
-            df = epoch.frames.stream(edges.inputs[operator][port], segment.level)
+        for port in edges.ports(operator) if ports is None else ports:
+            up = edges.inputs[operator][port]
+            df = epoch.frames.stream(up, segment.level).alias(up)
             df = df.filter(text) if text is not None else df
             df = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
             rows = (df if count is None else df.limit(count)).toArrow()
@@ -293,19 +352,29 @@ def in_group(travel: Travel, operator: str, key: Any) -> Column:
 
 
 def log_rows(travel: Travel, operator: str, expression: str, where: str | None) -> pa.Table:
-    """An expression over every input tuple of an operator, as if it had been logged: epoch, port, value."""
+    """An expression over every tuple an operator takes, or over what it gives, as if it had been logged."""
     travel.check(operator)
     tracer = travel.tracer
     made: list[pa.Table] = []
+    asked = rows_asked(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
+    _check_flows(travel, operator)
+    if asked.rows == "given" and tracer.plan.placement.ends(operator):
+        raise TimeTravelError(
+            f"'{operator}' gives its rows when its input has ended: expected an expression over what it takes.",
+            operator=operator,
+            hint="Ask the operator behind it.",
+        )
     with _said(operator, expression):
         for segment in travel.segments:
             if not travel.taken_in(segment, operator):
                 continue
             edges = travel.edges[segment.level]
-            epoch = tracer.windowed(segment, Window())
+            given = asked.rows == "given"
+            epoch = tracer.unpruned(segment) if given else tracer.windowed(segment, Window())
             with tracer.tagged(f"log in epoch {segment.epoch}", epoch):
-                for port in edges.ports(operator):
-                    df = epoch.frames.stream(edges.inputs[operator][port], segment.level)
+                for port in edges.ports(operator)[:1] if given else asked.ports:
+                    name = operator if given else edges.inputs[operator][port]
+                    df = epoch.frames.stream(name, segment.level).alias(name)
                     chosen = df.filter(where) if where else df
                     order = hidden(df)
                     made.append(

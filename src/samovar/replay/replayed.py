@@ -142,6 +142,8 @@ class Windowed(Replayed):
         self.near = near
         """Whether only the rows of the window flow: for operators that need nothing of what was before."""
         self.builds = builds if builds is not None else {}
+        self.prunes = True
+        """Whether build sides lack the columns that nobody needs: a question may name them."""
         """Build sides of this segment's joins: the same for all windows."""
         self.segment = segment
         self.window = window
@@ -385,6 +387,9 @@ class _TraceFrames(_ReplayFrames):
     """Frames of a segment under trace: blocking operators of lower levels give what they gave."""
 
     inputs: Windowed
+
+    def _pruned(self, name: str) -> DataFrame:
+        return super()._pruned(name) if self.inputs.prunes else self.whole(name)
 
     def ended(self, name: str, *, whole: bool = False) -> DataFrame:
         if not self.inputs.first and not whole:

@@ -23,8 +23,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+from pyspark.sql.types import StructType
 
+from samovar.compile.kept_types import shown_types
 from samovar.compile.native import hidden, visible
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
@@ -148,6 +149,13 @@ class Tracer:
             context, original, segment, window, self.scratch, steps=steps, near=near, builds=builds
         )
 
+    def unpruned(self, segment: Segment) -> Windowed:
+        """The whole segment with all columns of build sides, for questions that may name any of them."""
+        epoch = self.windowed(segment, Window())
+        epoch.builds = {}  # not those without the columns that nobody needs
+        epoch.prunes = False
+        return epoch
+
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""
         return code_at(self.recording, self.history, self.code, epoch)
@@ -243,7 +251,7 @@ class Tracer:
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
             fields = [f for f in plain.schema.fields if f.name not in own]
             places = [*own, *(["CAST(-1 AS BIGINT)"] * (wide - len(own)))]
-            row = F.expr(f"struct({', '.join(f.name for f in fields)})").cast(_relaxed(StructType(fields)))
+            row = F.expr(f"struct({', '.join(f.name for f in fields)})").cast(shown_types(StructType(fields)))
             parts.append(
                 plain.select(
                     F.expr(f"{len(names)} AS op"),
@@ -556,14 +564,3 @@ def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Co
 
 def _united(spark: SparkSession, parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-
-
-def _relaxed(kind: Any) -> Any:
-    """The type with nulls allowed in all its parts: beside other operators' rows, a row's columns are null."""
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _relaxed(f.dataType), True) for f in kind.fields])
-    if isinstance(kind, ArrayType):
-        return ArrayType(_relaxed(kind.elementType), True)
-    if isinstance(kind, MapType):
-        return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), True)
-    return kind

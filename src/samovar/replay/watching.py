@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from pyspark.errors import PySparkException
-
-from samovar.compile.analysis import empty_frame
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
-from samovar.replay.queries import matching_inputs
+from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.queries import matching_tuples
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
 from samovar.runtime.epoch import RunContext
@@ -29,7 +27,7 @@ log = logging.getLogger("samovar.watch")
 
 
 class Watch:
-    """A condition on an operator's input tuples, looked for in every epoch."""
+    """A condition on the tuples an operator takes, or on what it gives for them, looked for in every epoch."""
 
     def __init__(
         self,
@@ -51,23 +49,23 @@ class Watch:
         self.condition = condition
         self.limit = limit
         self.reached = reached
-        self._check()
+        self._asked = self._checked()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="samovar-watch")
         self._running: list[Future[list[Interaction]]] = []
         self._plans: Plans | None = None
 
-    def _check(self) -> None:
-        for up in self.context.plan.graph.ops[self.operator].inputs:
-            try:
-                empty_frame(self.context.spark, self.context.plan.schemas[up]).filter(self.condition)
-            except PySparkException as error:
-                first = str(error).strip().splitlines()[0]
-                raise TimeTravelError(
-                    f"The condition {self.condition!r} cannot be evaluated on the input of '{self.operator}': "
-                    f"{first[:300]}",
-                    operator=self.operator,
-                    hint='Write SQL over the columns the operator takes: "amount > 1000".',
-                ) from None
+    def _checked(self) -> Asked:
+        plan = self.context.plan
+        asked = rows_asked(self.context.spark, plan, self.operator, self.condition)
+        if plan.placement.ends(self.operator) and asked.rows == "given":
+            taken = [f.name for up in plan.graph.ops[self.operator].inputs for f in plan.schemas[up].fields]
+            raise TimeTravelError(
+                f"'{self.operator}' gives its rows when its input has ended: expected a condition over what it takes "
+                f"({', '.join(taken)}), got {self.condition!r}.",
+                operator=self.operator,
+                hint="Watch the operator behind it, or ask afterwards: sv.open(run.recording).first(...).",
+            )
+        return asked
 
     def committed(self, fact: EpochCommitted) -> None:
         """Look through an epoch that has just been committed."""
@@ -91,9 +89,9 @@ class Watch:
         history = History(started=context.history.started, epochs=epochs)
         if self._plans is None:
             self._plans = plans_of(context.recording, history, context.spark)
-        found = self._plans
+        plans = self._plans
         tracer = Tracer(
-            context.spark, found.plan, found.tracing, found.sources, context.recording, history, found.code
+            context.spark, plans.plan, plans.tracing, plans.sources, context.recording, history, plans.code
         )
         travel = Travel(tracer)
         made: list[Interaction] = []
@@ -101,7 +99,10 @@ class Watch:
             for segment in travel.segments:
                 if segment.epoch != fact.epoch or not travel.taken_in(segment, self.operator):
                     continue
-                for _, at in matching_inputs(travel, segment, self.operator, self.condition, self.limit):
+                found = matching_tuples(
+                    travel, segment, self.operator, self.condition, self._asked, self.limit
+                )
+                for _, at in found:
                     made.append(
                         Interaction(
                             id=self.interactions.new_id(),

@@ -459,6 +459,7 @@ class _Prober(_Tracer):
             function = pickle.loads(self.probe.function)
             return lambda row: function({n: getattr(instance, n) for n in (*kinds, *now)})
         named, code = self.expression
+        asks_row = "row" in code.co_names
         for name in kinds:
             getattr(instance, name)  # a state is there from its first use on
         scope: dict[str, Any] = {}
@@ -470,7 +471,12 @@ class _Prober(_Tracer):
                 else:
                     scope.pop(name, None)
             scope["row"] = row
-            return eval(code, scope)
+            try:
+                return eval(code, scope)
+            except (TypeError, AttributeError):
+                if row is None and asks_row:
+                    return False  # at an end there is no row to ask about: `row["amount"] > 9` does not hold
+                raise
 
         return holds
 

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,7 @@ from samovar.runtime.parts import CHECKED, rows_in, stored_as
 from samovar.runtime.rejected import bad_rows
 from samovar.runtime.said import SPARK_ERRORS
 from samovar.runtime.shared_storage import SharedStorage
+from samovar.runtime.shredding import whole_variants
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.steering import Steering
 from samovar.runtime.tags import tagged
@@ -550,7 +552,8 @@ class Epoch:
         self.context.describe(f"epoch {self.number}, {name}")
         folder = self.folder / kind / slug_unique(name)
         made = df.toDF(*stored_as(df.schema).names) if physical else df
-        made.write.parquet(str(folder))
+        with nullcontext() if physical else whole_variants(self.spark, made.schema):
+            made.write.parquet(str(folder))
         return rows_in([folder])
 
     def _write_result(self, op: ops.Write, df: DataFrame) -> None:

@@ -23,6 +23,7 @@ from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.errors import RunError, WorkflowError
 from samovar.graph import operators as ops
+from samovar.graph.class_check import check_class
 from samovar.graph.code import operator_from_code
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import new_attempt
@@ -64,6 +65,7 @@ def checked_bodies(
                 hint=f'Pass an instance, or the source text of a class: run.modify({{"{name}": New()}}).',
             )
         own = transfer.get(name) if isinstance(transfer, Mapping) else transfer
+        check_class(new, name)
         _check_form(context, name, new)
         body = by_value(new, name)
         made[name] = (body, b"" if own is None else by_value(own, name))

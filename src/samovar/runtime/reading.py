@@ -50,12 +50,46 @@ def _as_spark_has_it(table: pa.Table) -> pa.Table:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    schema = to_arrow_schema(StructType.fromJson(json.loads(written)), timezone="UTC")
+    from samovar.compile.kept_types import SPATIAL, relaxed
+
+    kinds = relaxed(StructType.fromJson(json.loads(written)))
+    assert isinstance(kinds, StructType)
+    schema = to_arrow_schema(kinds, timezone="UTC")
     if schema.names != table.schema.names:
         return table
-    relaxed = pa.schema([pa.field(f.name, _nullable(f.type)) for f in schema])
-    arrays = [column.cast(field.type) for column, field in zip(table.columns, relaxed, strict=True)]
-    return pa.table(arrays, schema=relaxed)
+    made = pa.schema([pa.field(f.name, _nullable(f.type), metadata=f.metadata) for f in schema])
+    arrays = []
+    for column, field, kind in zip(table.columns, made, kinds.fields, strict=True):
+        _check_whole(column.type, field.name)
+        srid = kind.dataType.srid if isinstance(kind.dataType, SPATIAL) else None
+        arrays.append(column.cast(field.type) if srid is None else _located(column, field, srid))
+    return pa.table(arrays, schema=made)
+
+
+def _check_whole(kind: pa.DataType, name: str) -> None:
+    """Raise for a VARIANT that lies in several columns: reading one of them would lose values."""
+    if pa.types.is_struct(kind):
+        names = [f.name for f in kind]
+        if "metadata" in names and "typed_value" in names:
+            raise RunError(
+                f"Column '{name}' holds VARIANT values as an older version stored them, which only Spark can read.",
+                hint="Run the workflow again, or read the files below `epochs/*/results` with spark.read.parquet.",
+            )
+        for field in kind:
+            _check_whole(field.type, name)
+
+
+def _located(column: pa.ChunkedArray, field: pa.Field, srid: int) -> pa.ChunkedArray:
+    """Geometries as Spark has them: the form in the file, and the SRID that their type tells."""
+    chunks = [
+        pa.StructArray.from_arrays(
+            [pa.array([srid] * len(chunk), pa.int32()), chunk.cast(pa.binary())],
+            fields=list(field.type),
+            mask=chunk.is_null(),
+        )
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, field.type)
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:
@@ -65,7 +99,7 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, _nullable(kind.item_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in kind])
+        return pa.struct([pa.field(f.name, _nullable(f.type), metadata=f.metadata) for f in kind])
     return kind
 
 

@@ -227,7 +227,7 @@ def wrong_row(operator: str, row: dict[str, Any] | None, names: Sequence[str], g
     wanted = ", ".join(names)
     if not isinstance(got, Mapping):
         hint = "Yield mappings such as {" + ", ".join(f"'{n}': ..." for n in names[:3]) + "}."
-        if isinstance(row, Mapping) and isinstance(got, str) and got in row:
+        if isinstance(got, str) and (got in names or (isinstance(row, Mapping) and got in row)):
             hint = "process() returned a row instead of yielding it: write `yield row`, or return a list of rows."
         text = f"expected a row with {wanted}, got {type(got).__name__} {shown(got)}"
         return Failure(operator, row, text, "", mismatch=True, hint=hint)

@@ -74,8 +74,10 @@ class Watching:
         outputs: int | None = None,
         limit: int = 100,
     ) -> str:
-        """Mark a moment for every tuple an operator takes that meets a condition (SQL over its input), or pause there.
+        """Mark a moment for every tuple an operator takes that meets a condition in SQL, or pause there.
 
+        The condition is over the tuple; if it names columns that only the output has (the other side of a join), over
+        the rows made from it.
         The moment is the one after all that came of the tuple; at most `limit` an epoch are marked. With `pause=True`
         the run is paused instead. For a Python operator the condition is then a Python expression over the tuple's
         columns, the operator's states, `row` and `port`; the run stops before the tuple, or after it if a state is

@@ -1,0 +1,93 @@
+"""Which rows of an operator a condition in SQL is about: those it takes, or those it gives.
+
+A condition is asked of the tuples an operator takes if they have all columns it names; a join takes the tuples of its
+probe side. Otherwise it is asked of the rows the operator gives, which of a join have the columns of both sides; then
+what is found is the tuple a row was made from. An aggregate is the other way round: first its groups as they are after
+each tuple, then its tuples. A column that is in neither is an error that names those that are there.
+
+It asks Spark about empty frames: no job is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.compile.analysis import empty_frame
+from samovar.compile.columns import quiet_analysis
+from samovar.compile.plan import Plan
+from samovar.errors import TimeTravelError, nearest
+from samovar.runtime.said import Said
+
+__all__ = ["Asked", "rows_asked"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The rows a condition is asked of: those taken at some ports, or those given."""
+
+    rows: Literal["taken", "given"]
+    ports: tuple[int, ...] = ()
+
+
+def rows_asked(spark: SparkSession, plan: Plan, operator: str, *texts: str) -> Asked:
+    """Which rows have all columns that some SQL texts name. Raises a TimeTravelError when none have."""
+    op, shape = plan.graph.ops[operator], plan.shape(operator)
+    if not op.inputs:
+        after = [name for name, _ in plan.graph.consumers(operator)]
+        raise TimeTravelError(
+            f"'{operator}' is a source: it takes no tuples that could be asked about.",
+            operator=operator,
+            hint=f"Ask the operator behind it: {', '.join(after)}.",
+        )
+    probe = {"left": (1,), "right": (0,)}.get(plan.placement.build.get(operator, ""))
+    ports = probe or tuple(range(len(op.inputs)))
+    wrong = {port: _wrong(spark, op.inputs[port], plan.schemas[op.inputs[port]], texts) for port in ports}
+    fit = tuple(port for port in ports if wrong[port] is None)
+    gives = shape not in ("sink", "batches")  # what functions over batches give comes from no single tuple
+    wrong_given = _wrong(spark, operator, plan.schemas[operator], texts) if gives else wrong[ports[0]]
+    given = gives and wrong_given is None
+    if given and (shape == "accumulate" or len(fit) < len(ports)):
+        return Asked("given")
+    if fit:
+        return Asked("taken", fit)
+    taken = list(dict.fromkeys(n for port in ports for n in plan.schemas[op.inputs[port]].names))
+    error = wrong_given or wrong[ports[0]]
+    assert error is not None
+    raise _refused(operator, texts[0], taken, plan.schemas[operator].names if gives else taken, error)
+
+
+def _wrong(
+    spark: SparkSession, name: str, schema: StructType, texts: Sequence[str]
+) -> PySparkException | None:
+    """What Spark has against some texts over rows of a schema."""
+    df = empty_frame(spark, schema).alias(name)
+    try:
+        with quiet_analysis():
+            df.select(*map(F.expr, texts))
+    except PySparkException as error:
+        return error
+    return None
+
+
+def _refused(
+    operator: str, text: str, taken: list[str], given: list[str], error: PySparkException
+) -> TimeTravelError:
+    condition = str(error.getCondition() or "")
+    if not isinstance(error, AnalysisException) or not condition.startswith("UNRESOLVED_COLUMN"):
+        said = Said.of(error).message.splitlines()[0]
+        return TimeTravelError(f"The condition {text!r} cannot be evaluated: {said}", operator=operator)
+    name = str((error.getMessageParameters() or {}).get("objectName", "")).replace("`", "")
+    more = f" or gives ({', '.join(given)})" if set(given) != set(taken) else ""
+    close = nearest(name, [*taken, *given])
+    return TimeTravelError(
+        f"Expected columns that '{operator}' takes ({', '.join(taken)}){more}, got '{name}'.",
+        operator=operator,
+        hint=f"Did you mean '{close}'?" if close else f'For example: "{given[0]} IS NOT NULL".',
+    )
