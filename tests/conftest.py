@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -17,19 +19,47 @@ settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--users-session",
+        action="store_true",
+        help="run on a session made by SparkSession.builder alone, without any of Samovar's settings",
+    )
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def users_session(request: pytest.FixtureRequest) -> bool:
+    """Whether the session is one that the user made (`--users-session`)."""
+    return bool(request.config.getoption("--users-session"))
+
+
+@pytest.fixture(scope="session")
+def spark(users_session: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the whole run, on two local cores. Tests must not stop it or leave settings changed."""
     from samovar.runtime.session import spark_session
 
-    session = spark_session(
-        master="local[2]",
-        app_name="samovar tests",
-        conf={
-            "spark.ui.enabled": False,
-            "spark.driver.memory": "2g",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-        },
-    )
+    conf = {
+        "spark.ui.enabled": False,
+        "spark.driver.memory": "2g",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    if users_session:
+        session = plain_session(conf)
+    else:
+        session = spark_session(master="local[2]", app_name="samovar tests", conf=conf)
     yield session
     session.stop()
+
+
+def plain_session(conf: Mapping[str, Any]) -> SparkSession:
+    """A session as PySpark's documentation makes it; Samovar only says where Java and Python are."""
+    from pyspark.sql import SparkSession
+
+    from samovar.runtime.java import find_java, launch_home
+
+    os.environ.setdefault("JAVA_HOME", str(launch_home(find_java())))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").appName("a user's own")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -8,6 +8,7 @@
     │   ├── CyclicWorkflow
     │   ├── UnconnectedPort
     │   ├── UnsupportedMethod     also an AttributeError
+    │   ├── NotAValue             a plan used as if it held its rows; also a TypeError
     │   ├── SchemaProblem         unknown column or function, types that do not fit
     │   └── DocumentError         a YAML/JSON workflow document that cannot be read
     ├── SourceError               an input is missing, empty or not as it was
@@ -35,6 +36,7 @@
         └── OutsideWorkspace      a path that leads out of the workspace
 
     SamovarWarning                something that is allowed and seldom meant
+    └── NoEffect                  what PySpark's users write and what changes nothing here
 
 Messages say what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a
 caller need not parse text.
@@ -56,6 +58,8 @@ __all__ = [
     "DuplicateName",
     "EnvironmentProblem",
     "ExpressionFailed",
+    "NoEffect",
+    "NotAValue",
     "NotInWorkspace",
     "OperatorFailed",
     "OutputMismatch",
@@ -151,6 +155,14 @@ class UnconnectedPort(WorkflowError):
 
 class UnsupportedMethod(WorkflowError, AttributeError):
     """A DataFrame method a Frame does not have; the hint says what to use instead."""
+
+
+class NotAValue(WorkflowError, TypeError):
+    """A Frame was used as a truth value, gone through or measured, as if its rows were there."""
+
+
+class NoEffect(SamovarWarning):
+    """A method of PySpark's was called that changes nothing on a Frame (`repartition`, `cache`, `hint`)."""
 
 
 class SchemaProblem(WorkflowError):

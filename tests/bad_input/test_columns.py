@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from tests.bad_input.support import flow_of, payments, refused
 
 import samovar as sv
-from samovar.errors import SchemaProblem, WorkflowError
+from samovar.errors import SchemaProblem, UnsupportedMethod, WorkflowError
 
 
 class Copy(sv.Operator):
@@ -49,6 +49,24 @@ def test_an_unknown_column_is_answered_with_the_nearest_name(
     assert "amout" in error.message
     assert error.hint == "Did you mean 'amount'?"
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_unknown_column_as_an_attribute_is_answered_with_the_nearest_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _, src = flow_of(payments(tmp_path / "payments"))
+    with pytest.raises(UnsupportedMethod) as caught:
+        src.amout  # noqa: B018
+    assert caught.value.hint == "Did you mean 'amount'?"
+
+
+def test_a_number_that_is_no_columns_is_answered_with_the_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    _, src = flow_of(payments(tmp_path / "payments"))
+    for use in (lambda: src.orderBy(9), lambda: src.groupBy(9), lambda: src[9]):
+        with pytest.raises(WorkflowError, match=r"from 1 to (.|\n)*amount"):
+            use()
 
 
 def test_an_unknown_field_of_a_struct_is_answered_with_the_nearest_name(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Any
 
 import pytest
 
-from samovar.errors import UnsupportedMethod, WorkflowError
+from samovar.errors import NoEffect, NotAValue, UnsupportedMethod, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.frame import Frame
+from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operators.base import Expr
+from samovar.graph.pyspark_names import FRAME, GROUPED, READER, WRITER
+from samovar.graph.reader import Reader
 from samovar.graph.workflow import Workflow
+from samovar.graph.writer import Writer
 
 
 class FakeColumn:
@@ -147,7 +152,7 @@ CASES: list[tuple[Callable[[Frame], Frame], ops.Op]] = [
     ),
     (lambda f: f.mapInArrow(batches, "a int", name="n"), ops.Batches(name="n", schema="a int")),
     (
-        lambda f: f.mapInPandas(batches, "a int", True, name="n"),
+        lambda f: f.mapInPandas(batches, "a int", False, name="n"),
         ops.Batches(name="n", schema="a int", form="pandas"),
     ),
     (lambda f: f.transform(lambda g, n: g.limit(n), 4), ops.Limit(name="limit_1", n=4)),
@@ -258,8 +263,83 @@ def test_sink_gives_the_frame_back(frame: Frame) -> None:
     assert frame._flow._ops["S"] == ops.Sink(name="S", inputs=("v",))
 
 
-def test_hints_to_spark_change_nothing(frame: Frame) -> None:
-    assert frame.repartition(4, "a").coalesce(1).hint("broadcast").cache().persist().unpersist() is frame
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: f.repartition(4, "a"),
+        lambda f: f.coalesce(1),
+        lambda f: f.hint("broadcast"),
+        lambda f: f.cache(),
+        lambda f: f.persist(),
+        lambda f: f.unpersist(),
+    ],
+)
+def test_hints_to_spark_change_nothing_and_say_so(frame: Frame, call: Callable[[Frame], Frame]) -> None:
+    with pytest.warns(NoEffect, match=r"\) changes nothing on a Frame: ") as said:
+        assert call(frame) is frame
+    assert [w.filename for w in said] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("use", "hint"),
+    [
+        (lambda f: bool(f), "frame is not None"),
+        (lambda f: f and 1, "num_rows"),
+        (lambda f: list(f), "to_pylist"),
+        (lambda f: next(iter(f)), "YourOperator"),
+        (lambda f: "a" in f, "frame.columns"),
+        (lambda f: len(f), r"count\(\*\)"),
+    ],
+)
+def test_a_plan_is_not_a_value(frame: Frame, use: Callable[[Frame], Any], hint: str) -> None:
+    with pytest.raises(NotAValue, match=f"A Frame is a plan(.|\n)*{hint}") as caught:
+        use(frame)
+    assert isinstance(caught.value, TypeError)
+
+
+def test_a_frame_handed_to_a_function_of_dataframes_says_what_to_do(frame: Frame) -> None:
+    with pytest.raises(UnsupportedMethod, match=r"not a DataFrame(.|\n)*build='right'"):
+        frame._jdf  # noqa: B018  what F.broadcast(frame) asks for
+
+
+@pytest.mark.parametrize(
+    ("pyspark", "ours", "table"),
+    [
+        ("DataFrame", Frame, FRAME),
+        ("GroupedData", GroupedFrame, GROUPED),
+        ("DataFrameReader", Reader, READER),
+        ("DataFrameWriter", Writer, WRITER),
+    ],
+)
+def test_every_name_of_pyspark_is_there_or_has_a_hint(pyspark: str, ours: type, table: Any) -> None:
+    theirs = {n for n in dir(getattr(importlib.import_module("pyspark.sql"), pyspark)) if n[0] != "_"}
+    own = {n for n in dir(ours) if n[0] != "_"}
+    assert theirs - own - set(table) == set(), "neither a method here nor in the table of hints"
+    assert set(table) & own == set(), "a method here needs no hint"
+    assert set(table) - theirs == set(), "no name of PySpark's"
+
+
+@pytest.mark.parametrize(
+    ("ask", "hint"),
+    [
+        (lambda f: f.unpivot, "stack"),
+        (lambda f: f.toJSON, "to_json"),
+        (lambda f: f.exists, "left_semi"),
+        (lambda f: f.stat, "corr"),
+        (lambda f: f.to, "cast"),
+        (lambda f: f.groupBy("a").applyInPandas, "by='key'"),
+        (lambda f: f.write.saveAsTable, "parquet"),
+        (lambda f: f._flow.read.jdbc, "url="),
+        (lambda f: f.write.parquett, "Did you mean 'parquet'"),
+        (lambda f: f.groupBy("a").aggg, "Did you mean 'agg'"),
+        (lambda f: f._flow.read.cvs, "Did you mean 'csv'"),
+    ],
+)
+def test_a_name_of_pyspark_that_is_missing_has_a_hint_of_its_own(
+    frame: Frame, ask: Callable[[Frame], Any], hint: str
+) -> None:
+    with pytest.raises(UnsupportedMethod, match=f"(.|\n)*Hint: .*{hint}"):
+        ask(frame)
 
 
 def test_a_column_is_carried_under_its_text(frame: Frame) -> None:
@@ -292,7 +372,6 @@ BAD: list[tuple[Callable[[Frame], Any], str]] = [
     (lambda f: f.replace([1, 2], [3]), "Expected 2 values"),
     (lambda f: f.orderBy(), "at least one column"),
     (lambda f: f.orderBy("a", ascending=[True, False]), "Expected `ascending` for 1"),
-    (lambda f: f.orderBy(1), "by columns, not by their numbers"),
     (lambda f: f.limit(-1), "0 or more"),
     (lambda f: f.offset(-1), "0 or more"),
     (lambda f: f.sample(2.0), "between 0 and 1"),
@@ -305,7 +384,6 @@ BAD: list[tuple[Callable[[Frame], Any], str]] = [
     (lambda f: f.write.mode("maybe"), "mode of append"),
     (lambda f: f.write.save("o", format="delta"), "format of parquet"),
     (lambda f: f.mapInArrow(batches, 5), "schema as DDL"),
-    (lambda f: f[0], "by name, not by number"),
     (lambda f: f._flow.read.frame(f), "Expected a PySpark DataFrame, got Frame"),
 ]
 

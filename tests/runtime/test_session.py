@@ -57,7 +57,9 @@ def test_settings_that_come_too_late_are_warned_about(
     assert "spark.driver.memory=17g has no effect" in caplog.text
 
 
-def test_defaults_are_in_force(spark: SparkSession) -> None:
+def test_defaults_are_in_force(spark: SparkSession, users_session: bool) -> None:
+    if users_session:
+        pytest.skip("a session of the user's own has his settings")
     assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"

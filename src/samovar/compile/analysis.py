@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pyspark.errors import PySparkException
@@ -21,6 +21,7 @@ from samovar.compile.columns import column_to_sql, quiet_analysis
 from samovar.compile.kept_types import check_kept
 from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.natures import nature_of
+from samovar.compile.qualifiers import Qualifiers, column_qualifiers, marked, requalified
 from samovar.compile.samples import check_samples
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
@@ -31,7 +32,7 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN
 
-__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "explain_problem", "referenced"]
+__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "explain_problem", "named", "referenced"]
 
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
@@ -48,6 +49,12 @@ class Analysis:
     """Operators that tell columns of one name apart by where they came from, which stored rows do not say."""
     volatile: frozenset[str] = frozenset()
     """Operators that may give something else when they are computed again."""
+    qualifiers: Mapping[str, Qualifiers] = field(default_factory=dict)
+    """Where the columns of some operators' outputs came from, because an operator behind them asks."""
+
+    def named(self, name: str, df: DataFrame) -> DataFrame:
+        """An operator's output with what qualifies its columns for the operators behind it."""
+        return named(name, df, self.referenced, self.qualifiers)
 
 
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -78,10 +85,12 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
             op = _as_sql(op, inputs)
             df = applied(op, inputs)
         except PySparkException as error:
-            known = _by_origin(op, [views.handed_on[up] for up in op.inputs], inputs, qualifiers, applied)
+            handed_on = [views.handed_on[up] for up in op.inputs]
+            known = _by_origin(op, handed_on, inputs, qualifiers, applied)
             if known is None:
                 raise explain_problem(spark, name, error, inputs, op) from None
-            op = known
+            op, by_name = known
+            inputs = inputs if by_name else handed_on
             df = applied(op, inputs)
         _check_names(op, df, inputs)
         if qualifiers and op.expressions():
@@ -97,7 +106,7 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
         shapes[name] = shape_of(op, nature, stateless=isinstance(live, Operator) and live.stateless)
         schemas[name] = df.schema
         views.add(op, df, applied)
-    return Analysis(
+    made = Analysis(
         Graph(graph.name, done, graph.live),
         schemas,
         shapes,
@@ -105,6 +114,69 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
         frozenset(qualified),
         frozenset(volatile),
     )
+    return _with_qualifiers(spark, made, qualifiers) if qualified else made
+
+
+def named(
+    name: str,
+    df: DataFrame,
+    referenced: Collection[str],
+    qualifiers: Mapping[str, Qualifiers],
+    *,
+    stored: bool = True,
+) -> DataFrame:
+    """An operator's output with what qualifies its columns: its own name, or what they had where they came from.
+
+    `stored`: whether the rows come from storage, and so have no qualifiers.
+    """
+    if name in qualifiers:
+        own = qualifiers[name]
+        return requalified(df, own) if stored or not own.natural else df
+    return df.alias(name) if name in referenced else df
+
+
+def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[str]) -> Analysis:
+    """The analysis with the qualifiers that its qualified operators ask for, where these can be told.
+
+    Operators beside them that read the same output by its own name are written without that name.
+    """
+    views = _Views(spark, analysis.referenced, True)
+    anew = (*ops.SOURCES, ops.Python, ops.Batches, ops.Alias)
+
+    def applied(op: Op, ins: list[DataFrame]) -> DataFrame:
+        df = apply_empty(spark, analysis, op.name, ins, op)
+        if not isinstance(op, anew):
+            return df
+        df = marked(df, op.name)
+        return df.alias(op.alias) if isinstance(op, ops.Alias) else df
+
+    done = dict(analysis.graph.ops)
+    qualifiers: dict[str, Qualifiers] = {}
+    for name, op in done.items():
+        view = views.named
+        try:
+            with quiet_analysis():
+                df = applied(op, [view[up] for up in op.inputs])
+        except PySparkException:
+            view = views.handed_on
+            df = applied(op, [view[up] for up in op.inputs])
+        views.add(op, df, applied)
+        for up in op.inputs if name in analysis.qualified else ():
+            found = column_qualifiers(view[up], known)
+            if found is not None:
+                natural = view is views.named and up not in analysis.referenced
+                qualifiers[up] = Qualifiers(found, natural)
+    made = replace(analysis, qualifiers=qualifiers)
+    for name, op in done.items():
+        if not qualifiers.keys() & set(op.inputs):
+            continue
+        stored = [made.named(up, empty_frame(spark, analysis.schemas[up])) for up in op.inputs]
+        for candidate in _less_qualified(op, analysis.referenced & set(op.inputs)):
+            with quiet_analysis(), contextlib.suppress(PySparkException):
+                if apply_empty(spark, made, name, stored, candidate).schema == analysis.schemas[name]:
+                    done[name] = candidate
+                    break
+    return replace(made, graph=Graph(analysis.graph.name, done, analysis.graph.live))
 
 
 class _Views:
@@ -143,14 +215,16 @@ def _by_origin(
     named: list[DataFrame],
     qualifiers: frozenset[str],
     applied: Callable[[Op, list[DataFrame]], DataFrame],
-) -> Op | None:
-    """The operator with columns of earlier frames (`orders["id"]` on what came of orders) by their names alone."""
+) -> tuple[Op, bool] | None:
+    """The operator with columns of earlier frames (`orders["id"]` on what came of orders), by their names alone if
+    these tell; and whether they do."""
     try:
         with quiet_analysis():
             op = _as_sql(op, inputs)
-            return _storable(op, inputs, named, applied(op, inputs), qualifiers, applied)
+            by_name = _storable(op, inputs, named, applied(op, inputs), qualifiers, applied)
     except PySparkException:
         return None
+    return (op, False) if by_name is None else (by_name, True)
 
 
 def _storable(
@@ -198,19 +272,24 @@ def _less_qualified(op: Op, qualifiers: frozenset[str]) -> Iterator[Op]:
             yield op.with_expressions(made)
 
 
-def apply_empty(spark: SparkSession, analysis: Analysis, name: str, inputs: list[DataFrame]) -> DataFrame:
-    """An operator of an analysed workflow on empty inputs. Raises what Spark raises."""
-    op = analysis.graph.ops[name]
+def apply_empty(
+    spark: SparkSession, analysis: Analysis, name: str, inputs: list[DataFrame], op: Op | None = None
+) -> DataFrame:
+    """An operator of an analysed workflow, or another form of it, on empty inputs. Raises what Spark raises."""
+    op = op or analysis.graph.ops[name]
     return _frame(spark, op, inputs, analysis.shapes[name], analysis.graph.live.get(name), analysis.schemas)
 
 
 def referenced(graph: Graph) -> frozenset[str]:
     """Operators whose names are used in expressions to qualify columns (`orders.id`)."""
     text = "\n".join(t for op in graph.ops.values() for t in op.expressions())
+    # a Column prints the arguments of a Python UDF as UnresolvedAttribute(List(orders, id), ...)
+    in_udfs = {n.lower() for n in re.findall(r"UnresolvedAttribute\(List\(([^(),]+), ", text)}
     return frozenset(
         n
         for n in graph.ops
-        if re.search(rf"(?<![\w`])(?:`{re.escape(n)}`|{re.escape(n)})\s*\.", text, re.IGNORECASE)
+        if n.lower() in in_udfs
+        or re.search(rf"(?<![\w`])(?:`{re.escape(n)}`|{re.escape(n)})\s*\.", text, re.IGNORECASE)
     )
 
 

@@ -96,14 +96,12 @@ class Frames:
                 df = self._counted(name, level, df)
             if self._uses(name, level) > 1 and self._costly(name, level):
                 df = self.inputs.reused(df)
-            self._streams[key] = self._named(name, df)
+            stored = placement.ends(name) or (name in placement.stashed and level > placement.level[name])
+            self._streams[key] = self.plan.named(name, df, stored=stored)
         return self._streams[key]
 
     def _counted(self, name: str, level: int, df: DataFrame) -> DataFrame:
         return self.inputs.counted(name, level, df)
-
-    def _named(self, name: str, df: DataFrame) -> DataFrame:
-        return df.alias(name) if name in self.plan.referenced else df
 
     def _stream(self, name: str, level: int) -> DataFrame:
         plan = self.plan
@@ -124,7 +122,7 @@ class Frames:
                 build = self.inputs.shared(f"build of {name}", lambda: self._pruned(op.inputs[b]), keys)
             else:
                 build = self.inputs.shared(f"build of {name}", lambda: self.inputs.whole(op.inputs[b]))
-                build = self._named(op.inputs[b], build)
+                build = self.plan.named(op.inputs[b], build)
             return self._join_stream(op, probe, build)
         if isinstance(op, ops.Python):
             return self._python(plan.chains[name], level)
@@ -161,7 +159,7 @@ class Frames:
                 )
             if not self.plan.placement.streams[name]:
                 df = self.inputs.counted(name, None, df)
-            self._wholes[name] = self._named(name, df)
+            self._wholes[name] = self.plan.named(name, df, stored=plan.placement.ends(name))
         return self._wholes[name]
 
     def _pruned(self, name: str) -> DataFrame:
@@ -195,7 +193,9 @@ class Frames:
             df = final_frame(merge_frame(partials, cut), cut)
         else:
             kept = [
-                self._named(up, self.inputs.parts("deltas", f"{name}.{port}", self.kept_schema(name, port)))
+                self.plan.named(
+                    up, self.inputs.parts("deltas", f"{name}.{port}", self.kept_schema(name, port))
+                )
                 for port, up in enumerate(op.inputs)
             ]
             df = self._apply(name, kept)
@@ -266,7 +266,7 @@ class Frames:
         cut = plan.accumulators[name]
         up = plan.graph.ops[name].inputs[0]
         counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
-        return partial_frame(self._named(up, self._empty(up)), plan.keys(name), counting).schema
+        return partial_frame(self.plan.named(up, self._empty(up)), plan.keys(name), counting).schema
 
     def kept_schema(self, name: str, port: int) -> StructType:
         """The schema of kept input."""

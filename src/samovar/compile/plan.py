@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from samovar.compile.aggregates import Accumulators, decompose, uses_order
-from samovar.compile.analysis import Analysis, apply_empty, empty_frame
+from samovar.compile.analysis import Analysis, apply_empty, empty_frame, named
 from samovar.compile.chance import draws
 from samovar.compile.columns import quiet_analysis
 from samovar.compile.epoch_expressions import epoch_expressions
 from samovar.compile.levels import Placement, place
 from samovar.compile.native import quoted, starless
+from samovar.compile.qualifiers import Qualifiers
 from samovar.compile.shapes import Shape
 from samovar.errors import SchemaProblem
 from samovar.graph import operators as ops
@@ -52,6 +53,11 @@ class Plan:
     fused: frozenset[str]
     buckets: Mapping[str, int]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    qualifiers: Mapping[str, Qualifiers] = field(default_factory=dict)
+
+    def named(self, name: str, df: DataFrame, *, stored: bool = True) -> DataFrame:
+        """An operator's output, from storage or as it flows, with what qualifies its columns for those behind it."""
+        return named(name, df, self.referenced, self.qualifiers, stored=stored)
 
     def shape(self, name: str) -> Shape:
         return self.placement.shapes[name]
@@ -148,6 +154,7 @@ def make_plan(
         fused,
         count,
         dict(settings),
+        analysis.qualifiers,
     )
 
 
@@ -160,8 +167,7 @@ def _check_stored(
     frames: dict[str, DataFrame] = {}
 
     def bare(name: str) -> DataFrame:
-        df = empty_frame(spark, analysis.schemas[name])
-        return df.alias(name) if name in analysis.referenced else df
+        return analysis.named(name, empty_frame(spark, analysis.schemas[name]))
 
     for name, op in analysis.graph.ops.items():
         ins = [bare(up) if shapes[name] == "keep" else frames[up] for up in op.inputs]
@@ -179,7 +185,7 @@ def _check_stored(
                 hint="Rename or drop one of the columns before.",
             )
         lost = placement.ends(name) or name in placement.stashed
-        frames[name] = bare(name) if lost else df.alias(name) if name in analysis.referenced else df
+        frames[name] = bare(name) if lost else analysis.named(name, df)
 
 
 def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumulators | None:
@@ -202,9 +208,7 @@ def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumu
         )
     if any(getattr(t, "column", None) is not None for t in op.expressions()):
         return None
-    df = empty_frame(spark, schema)
-    if op.inputs[0] in analysis.referenced:
-        df = df.alias(op.inputs[0])
+    df = analysis.named(op.inputs[0], empty_frame(spark, schema))
     if uses_order(op.aggregates):
         df = df.select("*", *(F.lit(0).cast("bigint").alias(c) for c in positions))
         return decompose(df, op.keys, [starless(a, df) for a in op.aggregates], positions)

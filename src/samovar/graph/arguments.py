@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from samovar.errors import UnsupportedMethod, WorkflowError
+from samovar.errors import WorkflowError
 from samovar.graph.operators.base import Expr, expr
 
 __all__ = [
@@ -47,8 +47,6 @@ def names_of(subset: str | Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def sort_key(col: Any) -> str:
-    if isinstance(col, int):
-        raise UnsupportedMethod("A Frame sorts by columns, not by their numbers.", hint="Name the column.")
     return quoted(col) if isinstance(col, str) else expr(col)
 
 

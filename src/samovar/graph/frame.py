@@ -11,15 +11,17 @@ import importlib
 import re
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from samovar.errors import UnsupportedMethod, WorkflowError, nearest
+from samovar.errors import NoEffect, NotAValue, UnsupportedMethod, WorkflowError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.arguments import conjunction, ddl, directed, flat, named, names_of, quoted, sort_key
 from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op, expr
+from samovar.graph.pyspark_names import FRAME, missing
 from samovar.graph.shorthands import Shorthands
 from samovar.graph.writer import Writer
 
@@ -49,26 +51,7 @@ _HOW: dict[str, ops.JoinType] = {
     "left_anti": "anti",
 }
 
-_INSTEAD = {
-    "collect": "add .sink('S'), run the workflow, and read run.result('S').to_pylist()",
-    "toPandas": "add .sink('S'), run the workflow, and read run.result('S').to_pandas()",
-    "toArrow": "add .sink('S'), run the workflow, and read run.result('S')",
-    "show": "add .sink('S'), run the workflow, and print run.result('S')",
-    "count": "use .agg('count(*)').sink('S'), or read the counters of run.progress",
-    "first": "use .limit(1).sink('S')",
-    "head": "use .limit(n).sink('S')",
-    "take": "use .limit(n).sink('S')",
-    "foreach": "use .apply(YourOperator())",
-    "foreachPartition": "use .apply(YourOperator())",
-    "rdd": "use .apply(YourOperator()), mapInArrow or mapInPandas",
-    "writeTo": "use .write.parquet(path) or .sink('S')",
-    "writeStream": "use .write.parquet(path) or .sink('S')",
-    "createOrReplaceTempView": "pass the frame on as a Python variable",
-    "observe": "counters of every operator are in run.progress and in the recording",
-    "checkpoint": "leave it out: epochs are recorded",
-    "localCheckpoint": "leave it out: epochs are recorded",
-    "explain": "use samovar show",
-}
+_TASKS = "an epoch's tasks are Spark's own, and each sees a part of the rows"
 
 # what tells a SQL condition from a column's name in join(on=...)
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
@@ -203,7 +186,9 @@ class Frame(Shorthands):
 
     def orderBy(self, *cols: Any, ascending: Any = None, name: str | None = None) -> Frame:
         """Order all rows."""
-        keys = [sort_key(c) for c in flat(cols)]
+        keys = [
+            sort_key(c) if not _is_number(c) else directed(self._numbered(abs(c)), c > 0) for c in flat(cols)
+        ]
         if not keys:
             raise WorkflowError("Expected at least one column to sort by, got none.")
         if ascending is not None:
@@ -325,17 +310,34 @@ class Frame(Shorthands):
 
     def groupBy(self, *cols: Any) -> GroupedFrame:
         """Groups, to be aggregated with `agg` or a shortcut."""
-        return GroupedFrame(self, named(flat(cols)))
+        return GroupedFrame(self, self._keys(cols))
 
     groupby = groupBy
 
     def cube(self, *cols: Any) -> GroupedFrame:
         """Groups over all subsets of the columns."""
-        return GroupedFrame(self, named(flat(cols)), grouping="cube")
+        return GroupedFrame(self, self._keys(cols), grouping="cube")
 
     def rollup(self, *cols: Any) -> GroupedFrame:
         """Groups over all prefixes of the columns."""
-        return GroupedFrame(self, named(flat(cols)), grouping="rollup")
+        return GroupedFrame(self, self._keys(cols), grouping="rollup")
+
+    def _keys(self, cols: Sequence[Any]) -> tuple[str, ...]:
+        return named([self._numbered(c) if _is_number(c) else c for c in flat(cols)])
+
+    def _numbered(self, number: int) -> str:
+        """The name, as SQL, of a column given by its number from 1 on, as PySpark counts in sorts and groups."""
+        if not _session_is_live():
+            raise UnsupportedMethod(
+                f"A column by its number ({number}) needs a live Spark session.", hint="Name the column."
+            )
+        names = self.columns
+        if not 1 <= number <= len(names):
+            raise WorkflowError(
+                f"Expected the number of a column from 1 to {len(names)}, got {number}.",
+                hint=f"Columns: {', '.join(names)}.",
+            )
+        return f"`{names[number - 1].replace('`', '``')}`"
 
     def agg(self, *exprs: Any, name: str | None = None) -> Frame:
         """Aggregates over all rows."""
@@ -355,14 +357,32 @@ class Frame(Shorthands):
         """A Python operator; `by=` partitions it by key."""
         return self._flow.apply(operator, self, *more, by=by, order=order, workers=workers, name=name)
 
-    def mapInArrow(self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None) -> Frame:
+    def mapInArrow(
+        self,
+        func: Callable[..., Any],
+        schema: Any,
+        barrier: bool = False,
+        profile: Any = None,
+        *,
+        name: str | None = None,
+    ) -> Frame:
         """A function over iterators of Arrow record batches, without state or order."""
+        if barrier or profile is not None:
+            self._without_effect("mapInArrow(barrier=, profile=)", _TASKS)
         return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="arrow")
 
     def mapInPandas(
-        self, func: Callable[..., Any], schema: Any, *args: Any, name: str | None = None
+        self,
+        func: Callable[..., Any],
+        schema: Any,
+        barrier: bool = False,
+        profile: Any = None,
+        *,
+        name: str | None = None,
     ) -> Frame:
         """A function over iterators of pandas DataFrames, without state or order."""
+        if barrier or profile is not None:
+            self._without_effect("mapInPandas(barrier=, profile=)", _TASKS)
         return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="pandas")
 
     def transform(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Frame:
@@ -375,23 +395,36 @@ class Frame(Shorthands):
     # --- hints that change nothing here -----------------------------------------------------------------------------
 
     def repartition(self, *_: Any, **__: Any) -> Frame:
-        """Accepted and ignored: epochs and Spark's adaptive execution choose the partitions."""
-        return self
+        """Accepted with a warning: epochs and Spark's adaptive execution choose the partitions."""
+        return self._without_effect(
+            "repartition", "epochs and Spark's adaptive execution choose the partitions"
+        )
 
     def coalesce(self, *_: Any, **__: Any) -> Frame:
-        """Accepted and ignored, as `repartition`."""
-        return self
+        """Accepted with a warning, as `repartition`."""
+        return self._without_effect("coalesce", "epochs and Spark's adaptive execution choose the partitions")
 
     def hint(self, *_: Any, **__: Any) -> Frame:
-        """Accepted and ignored; `join(build=...)` chooses the side that is read first."""
-        return self
+        """Accepted with a warning; `join(build=...)` chooses the side that is read first."""
+        return self._without_effect("hint", "join(build='right') chooses the side that is read whole")
 
     def cache(self, *_: Any, **__: Any) -> Frame:
-        """Accepted and ignored: what several operators read is computed once an epoch."""
-        return self
+        """Accepted with a warning: what several operators read is computed once an epoch."""
+        return self._without_effect("cache", "what several operators read is computed once an epoch")
 
-    persist = cache
-    unpersist = cache
+    def persist(self, *_: Any, **__: Any) -> Frame:
+        """Accepted with a warning, as `cache`."""
+        return self._without_effect("persist", "what several operators read is computed once an epoch")
+
+    def unpersist(self, *_: Any, **__: Any) -> Frame:
+        """Accepted with a warning, as `cache`."""
+        return self._without_effect("unpersist", "a Frame keeps nothing in memory")
+
+    def _without_effect(self, method: str, why: str) -> Frame:
+        """This frame, and a warning at the user's line; Python shows it once for each line."""
+        called = method if method.endswith(")") else f"{method}()"
+        warnings.warn(f"{called} changes nothing on a Frame: {why}.", NoEffect, stacklevel=3)
+        return self
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -427,30 +460,59 @@ class Frame(Shorthands):
             return self._column(item)
         if isinstance(item, list | tuple):
             return self.select(*item)
-        if isinstance(item, int):
-            raise UnsupportedMethod(
-                "A Frame has columns by name, not by number.", hint="Write frame['name']."
-            )
+        if _is_number(item):
+            name = self._numbered(item + 1 if item >= 0 else len(self.columns) + 1 + item)
+            return self._column(name)
         return self.filter(item)
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute == "_jdf":  # what PySpark's own functions of a DataFrame look for
+            raise UnsupportedMethod(
+                "A Frame is a plan, not a DataFrame: F.broadcast and spark.sql cannot take it.",
+                hint="Leave F.broadcast out: join(build='right') says which side is read whole.",
+            )
         if attribute.startswith("_"):
             raise AttributeError(attribute)
         if hasattr(type(self), attribute):  # a property that raised AttributeError: let that error be seen
             return object.__getattribute__(self, attribute)
-        if attribute in _INSTEAD:
-            raise UnsupportedMethod(
-                f"A Frame is a plan and has no '{attribute}'.", hint=f"Instead, {_INSTEAD[attribute]}."
-            )
-        if _session_is_live() and attribute in self.columns:
+        columns = self.columns if attribute not in FRAME and _session_is_live() else []
+        if attribute in columns:
             return self._column(attribute)
-        known = [m for m in dir(type(self)) if not m.startswith("_")]
-        close = nearest(attribute, known)
-        raise UnsupportedMethod(
-            f"A Frame has no method or column '{attribute}'.",
-            hint=f"Did you mean '{close}'?"
-            if close
-            else "Use .apply(YourOperator()) for what has no method here.",
+        raise missing(
+            "A Frame is a plan and has" if attribute in FRAME else "A Frame has no method and",
+            attribute,
+            FRAME,
+            [*columns, *(m for m in dir(type(self)) if not m.startswith("_"))],
+            "Use .apply(YourOperator()) for what has no method here.",
+        )
+
+    # --- what a plan is not -------------------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise NotAValue(
+            "A Frame is a plan: it is neither true nor false before it has run.",
+            hint="For 'is there a row?' add .limit(1).sink('S'), run, and look at run.result('S').num_rows; "
+            "for 'is it set?' write `frame is not None`.",
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotAValue(
+            "A Frame is a plan: it has no rows to go through before it has run.",
+            hint="Add .sink('S'), run, and go through run.result('S').to_pylist(); "
+            "or use .apply(YourOperator()) for Python code on each row. Columns are in frame.columns.",
+        )
+
+    def __contains__(self, item: object) -> bool:
+        raise NotAValue(
+            "A Frame is a plan: what it holds is not known before it has run.",
+            hint="For a column write `'amount' in frame.columns`.",
+        )
+
+    def __len__(self) -> int:
+        raise NotAValue(
+            "A Frame is a plan: it has no length before it has run.",
+            hint="Add .agg('count(*)').sink('S'), run, and read run.result('S'); "
+            "len(frame.columns) is the number of columns.",
         )
 
     def __dir__(self) -> list[str]:
@@ -509,6 +571,10 @@ class Frame(Shorthands):
         if len(found) == 2 and join.on is not None and name in (c.lower() for c in join.on):
             return 1 if join.how == "right" else 0
         return found[0] if len(found) == 1 else None
+
+
+def _is_number(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _session_is_live() -> bool:

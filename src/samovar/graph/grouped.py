@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from samovar.errors import UnsupportedMethod, WorkflowError, nearest
+from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.arguments import call, flat
 from samovar.graph.operators.base import expr
+from samovar.graph.pyspark_names import GROUPED, missing
 
 if TYPE_CHECKING:
     from samovar.graph.frame import Frame
@@ -73,15 +74,12 @@ class GroupedFrame:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("_"):
             raise AttributeError(attribute)
-        close = nearest(attribute, [m for m in dir(type(self)) if not m.startswith("_")])
-        python = attribute.startswith(("apply", "cogroup", "transformWith"))
-        raise UnsupportedMethod(
-            f"Groups of a Frame have no '{attribute}'.",
-            hint="Use frame.apply(YourOperator(), by=...) for Python code on each key."
-            if python
-            else f"Did you mean '{close}'?"
-            if close
-            else 'Use .agg("...") with any aggregate Spark has.',
+        raise missing(
+            "Groups of a Frame have",
+            attribute,
+            GROUPED,
+            [m for m in dir(type(self)) if not m.startswith("_")],
+            'Use .agg("...") with any aggregate Spark has.',
         )
 
     def _shortcut(self, function: str, cols: tuple[Any, ...], name: str | None) -> Frame:

@@ -9,6 +9,7 @@ from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.arguments import ddl, flat, option_text
 from samovar.graph.frame import Frame
+from samovar.graph.pyspark_names import READER, missing
 
 if TYPE_CHECKING:
     from samovar.graph.workflow import Workflow
@@ -24,6 +25,18 @@ class Reader:
         self._format = "parquet"
         self._schema: str | None = None
         self._options: dict[str, str] = {}
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        known = [m for m in dir(type(self)) if not m.startswith("_")]
+        raise missing(
+            "A workflow's reader has",
+            attribute,
+            READER,
+            known,
+            "flow.read.format(name).load(path) reads what any data source of Spark's gives.",
+        )
 
     def format(self, source: str) -> Reader:
         """Any data source Spark knows."""

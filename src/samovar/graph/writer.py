@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.arguments import flat, option_text
+from samovar.graph.pyspark_names import WRITER, missing
 
 if TYPE_CHECKING:
     from samovar.graph.frame import Frame
@@ -28,6 +29,18 @@ class Writer:
         self._mode = "error"
         self._options: dict[str, str] = {}
         self._partition_by: tuple[str, ...] = ()
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        known = [m for m in dir(type(self)) if not m.startswith("_")]
+        raise missing(
+            "A Frame's writer has",
+            attribute,
+            WRITER,
+            known,
+            "It writes files: parquet, csv, json, text or orc.",
+        )
 
     def format(self, source: str) -> Writer:
         """parquet, csv, json, text or orc."""

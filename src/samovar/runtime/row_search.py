@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from samovar.compile.native import apply_native, as_column, hidden
+from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import new_attempt
@@ -177,7 +178,7 @@ class Search:
             if self.plan.shape(name) == "accumulate":
                 return None
             return [
-                p.frames._named(up, p.parts("deltas", f"{name}.{port}", p.frames.kept_schema(name, port)))
+                p.plan.named(up, p.parts("deltas", f"{name}.{port}", p.frames.kept_schema(name, port)))
                 for port, up in enumerate(op.inputs)
             ]
 
@@ -201,7 +202,7 @@ class Search:
         return [
             p.frames.whole(up)
             if up == build and i == b and op.name in place.inline
-            else p.frames._named(up, p.whole(up))
+            else p.plan.named(up, p.whole(up))
             if i == b
             else p.frames.stream(up, level)
             for i, up in enumerate(op.inputs)
@@ -339,8 +340,8 @@ class Search:
         physical = plain.toDF(*(f"c{i}" for i in range(len(names))))
         physical.write.option("maxRecordsPerFile", FEW).option("compression", "lz4").parquet(str(folder))
         files = [(p, pq.read_metadata(p).num_rows) for p in sorted(folder.glob("*.parquet"))]
-        alias = name if name in self.plan.referenced else None
-        return _Rows(self.context, plain, tuple(f for f in files if f[1]), 0, sum(n for _, n in files), alias)
+        files = [f for f in files if f[1]]
+        return _Rows(self.context, self.plan, name, plain, tuple(files), 0, sum(n for _, n in files))
 
     def _in_time(self) -> None:
         if time.monotonic() > self.until:
@@ -356,11 +357,12 @@ class _Rows:
     """Rows `start` to `stop` of some files."""
 
     context: RunContext
+    plan: Plan
+    name: str
     like: DataFrame
     files: tuple[tuple[Path, int], ...]
     start: int
     stop: int
-    alias: str | None
 
     @property
     def count(self) -> int:
@@ -386,7 +388,7 @@ class _Rows:
         made = self._few() if self.count <= FEW else None
         if made is None:
             made = self._read()
-        return made.alias(self.alias) if self.alias else made
+        return self.plan.named(self.name, made)
 
     def _inside(self) -> list[tuple[Path, int, int, int]]:
         """Files that hold some of the rows: first, last and number of rows of each."""
