@@ -304,3 +304,15 @@ def test_random_trees_give_the_same_results(spark: SparkSession, make: Make, ali
     expected, got = data.select(column), data.select(sf.expr(text))
     assert got.schema == expected.schema
     assert repr(got.collect()) == repr(expected.collect())
+
+
+@pytest.mark.parametrize("text", ["uuid()", "rand()", "concat(str, uuid())", "shuffle(arr)"])
+def test_a_column_that_draws_anew_each_time_has_the_text_it_prints(spark: SparkSession, text: str) -> None:
+    data = spark.createDataFrame([], SCHEMA)
+    assert column_to_sql(sf.expr(text), data) == text
+    assert column_to_sql(sf.expr(text).alias("v"), data) == f"{text} AS v"
+
+
+def test_one_that_can_be_read_in_two_ways_has_none(spark: SparkSession) -> None:
+    data = spark.createDataFrame([], SCHEMA)
+    assert column_to_sql(sf.concat(sf.expr("uuid()"), sf.lit(dt.date(2020, 1, 1))), data) is None

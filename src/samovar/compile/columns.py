@@ -67,10 +67,15 @@ def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") 
             wanted = apply(column)
         except Exception:
             return None  # Spark rejects the Column itself; running it will say why
-        for text in itertools.islice(_candidates(_printed(column), inputs, wanted), MAX_CANDIDATES):
+        texts = list(itertools.islice(_candidates(_printed(column), inputs, wanted), MAX_CANDIDATES))
+        for text in texts:
             verified = _verified(text, wanted, apply, usage)
             if verified is not None:
                 return verified
+        if len({t.replace("`", "") for t in texts}) == 1 and not apply(column).sameSemantics(wanted):
+            # `expr("uuid()")` draws a seed each time it is analysed, and so differs from itself: nothing can be
+            # compared, but there is only one way to read what it prints
+            return _verified(texts[0], wanted, apply, usage, compare=False)
     return None
 
 
@@ -142,11 +147,21 @@ def _application(
     return lambda c: first.agg(c)
 
 
-def _verified(text: str, wanted: DataFrame, apply: Callable[[Column], DataFrame], usage: Usage) -> str | None:
-    """The candidate, with an alias if its name needs one, if Spark takes it for the same; otherwise None."""
+def _verified(
+    text: str,
+    wanted: DataFrame,
+    apply: Callable[[Column], DataFrame],
+    usage: Usage,
+    *,
+    compare: bool = True,
+) -> str | None:
+    """The candidate, with an alias if its name needs one, if Spark takes it for the same; otherwise None.
+
+    `compare=False`: only columns and types are compared.
+    """
     try:
         got = apply(sort_column(text) if usage == "sort" else sf.expr(text))
-        if not got.sameSemantics(wanted):
+        if compare and not got.sameSemantics(wanted):
             return None
         if got.schema == wanted.schema:
             return text
@@ -156,7 +171,8 @@ def _verified(text: str, wanted: DataFrame, apply: Callable[[Column], DataFrame]
             return None
         named = f"{text} AS {quote_name(wanted.columns[-1])}"
         again = apply(sf.expr(named))
-        return named if again.sameSemantics(wanted) and again.schema == wanted.schema else None
+        same = again.schema == wanted.schema and (not compare or again.sameSemantics(wanted))
+        return named if same else None
     except Exception:
         return None  # whatever it is that Spark says, this candidate is not verified
 

@@ -1,0 +1,117 @@
+"""What Spark fixes once a query does not depend on how a run is cut into epochs, nor on whether somebody watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
+
+import samovar as sv
+
+ROWS = 40
+LENGTHS: dict[str, dict[str, Any]] = {
+    "one file an epoch": {"epoch_bytes": ONE_FILE},
+    "one epoch": {"epoch_bytes": ALL_AT_ONCE},
+    "watched": {"watch": True},
+}
+EACH: dict[str, tuple[str, Callable[[], Any]]] = {
+    "id": ("monotonically_increasing_id()", F.monotonically_increasing_id),
+    "even": ("rand()", F.rand),
+    "even_7": ("rand(7)", lambda: F.rand(7)),
+    "normal": ("randn(7)", lambda: F.randn(7)),
+    "uuid": ("uuid()", F.uuid),
+    "letters": ("randstr(12)", lambda: F.randstr(F.lit(12))),
+    "between": ("uniform(0, 2000000000, 3)", lambda: F.uniform(F.lit(0), F.lit(2_000_000_000), F.lit(3))),
+}
+"""A value of its own for each row."""
+ONCE: dict[str, tuple[str, Callable[[], Any]]] = {
+    "at": ("current_timestamp()", F.current_timestamp),
+    "bare": ("current_timestamp", lambda: F.expr("current_timestamp")),
+    "now": ("now()", F.now),
+    "local": ("localtimestamp()", F.localtimestamp),
+    "unix": ("unix_timestamp()", F.unix_timestamp),
+    "day": ("current_date()", F.current_date),
+}
+"""One value for all rows of a run."""
+SEEDED = ("even_7", "normal", "between")
+
+
+@pytest.fixture(scope="module")
+def files(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lengths")
+    rows = spark.range(ROWS).selectExpr("id AS n", "array(id, id + 1, id + 2) AS a").coalesce(1)
+    rows.write.option("maxRecordsPerFile", 10).parquet(str(folder / "parquet"))
+    rows.select("n").write.option("maxRecordsPerFile", 10).csv(str(folder / "csv"), header=True)
+    return folder
+
+
+def results(spark: Any, files: Path, kind: str, as_text: bool, **length: Any) -> tuple[list[Any], list[Any]]:
+    """The rows with a column of each, and the rows behind a generator with ids of their own."""
+    flow = sv.Workflow("lengths")
+    options = {"header": True, "inferSchema": True} if kind == "csv" else {}
+    rows = getattr(flow.read, kind)(str(files / kind), **options)
+    columns = {**EACH, **ONCE}
+    if as_text:
+        drawn = rows.selectExpr("n", *(f"{text} AS {name}" for name, (text, _) in columns.items()))
+    else:
+        drawn = rows.withColumns({name: column() for name, (_, column) in columns.items()})
+    drawn.select("n", *columns).sink("S")
+    several = rows.selectExpr("n", "explode(array(1, 2, 3)) AS e")
+    several.select("n", "e", F.monotonically_increasing_id().alias("id"), F.rand(7).alias("r")).sink("T")
+    run = flow.run(spark=spark, record=False, progress=False, **length)
+    return run.result("S").to_pylist(), run.result("T").to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("as_text", [True, False], ids=["text", "columns"])
+def test_looking_changes_nothing(kind: str, as_text: bool, spark: Any, files: Path) -> None:
+    found = {}
+    for name, length in LENGTHS.items():
+        rows, several = results(spark, files, kind, as_text, **length)
+        assert len(rows) == ROWS
+        for column in EACH:
+            assert len({row[column] for row in rows}) == ROWS, (name, column)
+        for column in ONCE:
+            assert len({row[column] for row in rows}) == 1, (name, column)
+        assert len({row["id"] for row in several}) == len({row["r"] for row in several}) == 3 * ROWS
+        ordered = sorted(rows, key=lambda row: row["n"])
+        assert [row["id"] for row in ordered] == sorted(row["id"] for row in rows)
+        found[name] = [tuple(row[c] for c in ("n", "id", *SEEDED)) for row in ordered]
+    if (
+        kind == "parquet"
+    ):  # the rows of text files have no numbers: there draws follow how the files are split
+        assert found["one file an epoch"] == found["one epoch"] == found["watched"]
+
+
+def test_a_resumed_run_has_the_present_and_the_draws_it_started_with(
+    spark: Any, files: Path, tmp_path: Path
+) -> None:
+    flow = sv.Workflow("resumed")
+    rows = flow.read.parquet(str(files / "parquet"))
+    columns = ("n", "current_timestamp() AS at", "rand() AS r", "monotonically_increasing_id() AS id")
+    rows.selectExpr(*columns).sink("S")
+    run = flow.start(spark=spark, record=tmp_path, epoch_bytes=1)
+    run.stop()
+    again = sv.open(run._recording.path).resume(spark=spark)
+    again.wait(progress=False)
+    found = again.result("S").to_pylist()
+    assert len(found) == ROWS
+    assert len({row["at"] for row in found}) == 1
+    assert len({row["r"] for row in found}) == len({row["id"] for row in found}) == ROWS
+
+
+def test_columns_keep_the_names_that_spark_gives_them(spark: Any, files: Path) -> None:
+    columns = [
+        F.current_timestamp(),
+        F.rand(7),
+        F.expr("round(rand(3) * 10)"),
+        F.monotonically_increasing_id(),
+    ]
+    flow = sv.Workflow("names")
+    flow.read.parquet(str(files / "parquet")).select(*columns).sink("S")
+    run = flow.run(spark=spark, record=False, progress=False)
+    assert run.result("S").column_names == spark.range(1).select(*columns).columns
