@@ -199,7 +199,11 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
-        lock = _Lock(path)
+        try:
+            lock = _Lock(path)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
+            raise StorageProblem(f"The recording {path} could not be started: {error}.") from error
         made = cls(path, lock=lock, durable=durable)
         made.log = Log(path / LOG, may_write=lock.lease.check)
         return made
@@ -227,8 +231,8 @@ class Recording:
                 raise
             raise StorageProblem(
                 f"The recording {folder} cannot be written: {error.strerror}.",
-                hint="Looking at it works. To go on, copy it to where it can be written, or fork it elsewhere: "
-                "past.jump(...).fork(record=...).",
+                hint="Looking at it works. To go on, free some space if the disk is full; else copy it to where it can "
+                "be written, or fork it elsewhere: past.jump(...).fork(record=...).",
             ) from error
         return made
 
