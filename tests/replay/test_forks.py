@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
+from samovar.record.store import Recording
+from samovar.runtime.rollback import whole_epochs
+from samovar.runtime.written import read_graph
 
 
 class Tally(sv.Operator):
@@ -65,3 +68,22 @@ def test_a_fork_goes_on_from_any_tuple(epoch_bytes: int | None, spark: Any, tmp_
         with pytest.raises(sv.SamovarError):
             past.jump("T", tuples=5).fork(bad)
     assert len(list((tmp_path / "runs").iterdir())) == left
+
+
+def test_a_fork_of_a_run_whose_results_were_published_is_whole(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for i in range(2):
+        pq.write_table(pa.table({"x": range(10 * i, 10 * i + 10)}), tmp_path / "in" / f"{i}.parquet")
+    flow = sv.Workflow("tally")
+    tally = flow.read.parquet(str(tmp_path / "in"), name="n").apply(Tally(), name="T")
+    tally.write.parquet(str(tmp_path / "out"), name="W")
+    tally.sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=1)
+    past = sv.open(run.recording, spark=spark)
+    fork = past.jump(epoch=1).fork({"T": Tally(weight=100)})
+    assert fork.result("S").to_pylist()[:10] == run.result("S").to_pylist()[:10]
+    recording = Recording.open(str(fork.recording))
+    history = recording.history()
+    assert any(name.startswith("results/S/") for name in history.epochs[0].files)
+    assert whole_epochs(recording, history, read_graph(recording)) == (len(history.epochs), [])
+    past.close()

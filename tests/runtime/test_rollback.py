@@ -19,8 +19,11 @@ import pytest
 
 import samovar as sv
 from samovar.errors import RecordingCorrupt, RecordingError, RecordingInUse, RunStopped, StorageProblem
+from samovar.record.digests import note_sound
 from samovar.record.log import EpochCommitted, RunResumed, RunStarted
+from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording
+from samovar.runtime.failures import damage_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,6 +184,50 @@ def test_the_command_line_says_that_epochs_are_computed_again(stopped: Path, tmp
     _check_results(sv.open(copy))
 
 
+def test_a_bit_that_flips_while_the_run_goes_on_is_told_as_damage_and_mended_by_a_resume(
+    stopped: Path, tmp_path: Path, spark: SparkSession
+) -> None:
+    copy = tmp_path / "sums"
+    shutil.copytree(stopped, copy)
+    delta = next(copy.glob("epochs/000000-*/deltas/all/*.parquet"))
+    page = pq.read_metadata(delta).row_group(0).column(0)
+    run = sv.open(copy).resume(spark)
+
+    def flip(progress: Any) -> None:
+        if progress.epoch != 4:  # the next one closes the aggregate
+            return
+        data = bytearray(delta.read_bytes())
+        crc = zlib.crc32(data)
+        data[page.data_page_offset + page.total_compressed_size - 1] ^= 1
+        delta.write_bytes(data)
+        note_sound(delta, delta.stat(), crc)  # as if the file looked as before
+
+    run.on_progress(flip)
+    with pytest.raises(RecordingCorrupt, match=delta.name) as caught:
+        run.wait(120, progress=False)
+    assert "resume" in (caught.value.hint or "")
+    past = sv.open(copy)
+    past.resume(spark).wait(120, progress=False)
+    _check_results(past)
+    assert [f.epoch for f in past._recording.facts() if isinstance(f, RunResumed)] == [3, 0]
+
+
+def test_damage_that_a_worker_finds_is_no_failure_of_the_users_code(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read_state(tmp_path / "0000.delta")
+        yield from batches
+
+    (tmp_path / "0000.delta").write_bytes(b"nothing of the kind, but long enough")
+    with pytest.raises(Exception, match="RecordingCorrupt") as caught:
+        spark.range(3).mapInArrow(read, "id bigint").collect()
+    found = damage_in(str(caught.value), tmp_path)
+    assert isinstance(found, RecordingCorrupt)
+    assert found.message == f"State file {tmp_path}/0000.delta does not match its checksum."
+    assert "resume" in (found.hint or "")
+
+
 # --- recordings that cannot be written, or whose code cannot run ------------------------------------------------------
 
 
@@ -202,7 +249,7 @@ def test_resuming_a_recording_that_cannot_be_written_is_told(
         assert past.result("S").num_rows == 3 * ROWS
         with pytest.raises(StorageProblem, match="cannot be written: Read-only") as caught:
             past.resume(spark)
-        assert "copy it" in (caught.value.hint or "")
+        assert "copy it to where it can be written" in (caught.value.hint or "")
     finally:
         subprocess.run(["umount", str(at)], check=True)
 

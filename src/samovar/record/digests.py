@@ -31,6 +31,7 @@ __all__ = [
     "contents",
     "flush",
     "flush_tree",
+    "forget",
     "is_known",
     "note_sound",
     "problem_of",
@@ -131,6 +132,11 @@ def note_sound(path: Path, found: os.stat_result, crc: int) -> None:
     if len(_sound) >= MOST:
         _sound.clear()
     _sound[str(path)] = _marks(found, crc)
+
+
+def forget(path: Path) -> None:
+    """Have a file read again when it is used next: it turned out not to be sound."""
+    _sound.pop(str(path), None)
 
 
 def check(path: Path, digest: Digest, *, hint: str = DAMAGED) -> None:

@@ -59,8 +59,12 @@ class Lease:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             return False
-        with os.fdopen(handle, "w") as file:
-            json.dump(content, file)
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(content, file)
+        except OSError:  # a full disk: nobody must find half of it
+            self._path.unlink(missing_ok=True)
+            raise
         return True
 
     def check(self) -> None:

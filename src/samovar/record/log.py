@@ -166,8 +166,6 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     """The attempt whose states at marks are kept; empty: none are."""
     marks: tuple[tuple[int, ...], ...] = ()
     """The positions of these marks."""
-    files: dict[str, Digest] = {}
-    """The files of the attempt's folder that have no checksum of their own."""
 
 
 class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
@@ -284,8 +282,11 @@ class Log:
             except OSError as error:
                 raise self._unwritten(error) from error
         try:
-            own = os.fstat(self._file.fileno())
-            if own.st_size != self._length or not os.path.samestat(own, self.path.stat()):
+            with self.path.open(
+                "rb"
+            ) as file:  # opened anew: remote file systems may show an open one as it was
+                found = os.fstat(file.fileno())
+            if found.st_size != self._length or not os.path.samestat(found, os.fstat(self._file.fileno())):
                 raise self._in_use()
             yield
         except FileNotFoundError:
@@ -328,9 +329,8 @@ def read_log(path: Path) -> Iterator[AnyFact]:
     """The facts in order. A last line cut short is dropped; damage before it raises RecordingCorrupt."""
     with path.open("rb") as file:
         lines = file.read().split(b"\n")
-    tail = (
-        lines.pop()
-    )  # empty when the file ends with a newline; else a line cut short, or damaged at its end
+    # empty when the file ends with a newline; else a line cut short, or damaged at its end
+    tail = lines.pop()
     for number, line in enumerate(lines):
         body = line[9:]
         if len(line) < 10 or line[:9] != b"%08x " % zlib.crc32(body):

@@ -201,7 +201,11 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
-        lock = _Lock(path)
+        try:
+            lock = _Lock(path)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
+            raise StorageProblem(f"The recording {path} could not be started: {error}.") from error
         made = cls(path, lock=lock, durable=durable)
         made.log = Log(path / LOG, may_write=lock.lease.check)
         return made
@@ -218,21 +222,20 @@ class Recording:
         next(iter(read_log(folder / LOG)), None)  # checks the format
         if not write:
             return cls(folder)
+        made = cls(folder)
         try:
-            lock = _Lock(folder)
-        except OSError as error:
+            made._lock = _Lock(folder)
+            made.log = Log(folder / LOG, may_write=made._lock.lease.check)
+            made.sweep()
+        except BaseException as error:
+            made.close()
+            if not isinstance(error, OSError):
+                raise
             raise StorageProblem(
                 f"The recording {folder} cannot be written: {error.strerror}.",
-                hint="Looking at it works. To go on, copy it to where it can be written, or fork it elsewhere: "
-                "past.jump(...).fork(record=...).",
+                hint="Looking at it works. To go on, free some space if the disk is full; else copy it to where it can "
+                "be written, or fork it elsewhere: past.jump(...).fork(record=...).",
             ) from error
-        try:
-            made = cls(folder, lock=lock)
-            made.log = Log(folder / LOG, may_write=lock.lease.check)
-            made.sweep()
-        except BaseException:
-            lock.close()
-            raise
         return made
 
     def close(self) -> None:
@@ -298,9 +301,9 @@ class Recording:
         found = [(self.checked_folder(e, within) if check else self.epoch_folder(e)) / within for e in epochs]
         return [p for p in found if p.is_dir()]
 
-    def checked_folder(self, epoch: EpochCommitted | EpochFailed, within: str) -> Path:
+    def checked_folder(self, epoch: EpochCommitted, within: str) -> Path:
         """The folder of an epoch, of which all files below `within` are as they were committed."""
-        folder = self.attempt_folder(epoch.epoch, epoch.attempt)
+        folder = self.epoch_folder(epoch)
         for name, digest in epoch.files.items():
             if name.startswith(f"{within}/"):
                 check(folder / name, digest)

@@ -13,7 +13,7 @@ import pickle
 import platform
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,8 @@ def start_fork(
             options=started.options,
             parent=parent.run_id,
         )
-        shared = [_shifted(fact, split) for fact in tracer.history.epochs[: cut.segment.epoch]]
+        published = {f"results/{slug_unique(name)}/" for name in tracer.history.published}
+        shared = [_shifted(fact, split, published) for fact in tracer.history.epochs[: cut.segment.epoch]]
         history = History.of([first, *shared])
         for fact in shared:
             _share(parent, fork, fact)
@@ -279,9 +280,15 @@ def _inherited(parent: Recording) -> dict[str, Digest]:
     return {str(parent.path / name): digest for name, digest in known if "inputs" in Path(name).parts}
 
 
-def _shifted(fact: EpochCommitted, split: tuple[str, int] | None) -> EpochCommitted:
-    """Units behind the one that was cut in two have other numbers now; the fork's code is that of the moment."""
-    files = {name: digest for name, digest in fact.files.items() if not name.startswith("switches/")}
+def _shifted(
+    fact: EpochCommitted, split: tuple[str, int] | None, published: Iterable[str] = ()
+) -> EpochCommitted:
+    """Units behind the one that was cut in two have other numbers now; the fork's code is that of the moment.
+
+    `published`: results that the parent has published, so that their files are not there to be shared.
+    """
+    left_out = ("switches/", *published)
+    files = {name: digest for name, digest in fact.files.items() if not name.startswith(left_out)}
     fact = msgspec.structs.replace(fact, code={}, switched={}, code_files={}, files=files)
     if split is None or split[0] not in fact.units:
         return fact

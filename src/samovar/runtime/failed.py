@@ -13,7 +13,6 @@ import time
 from typing import TYPE_CHECKING
 
 from samovar.errors import OperatorFailed, OutputMismatch
-from samovar.record.digests import Digest
 from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
 from samovar.runtime.attending import EpochAbandoned, was_given_up
@@ -90,13 +89,7 @@ def failed_fact(context: RunContext) -> EpochFailed | None:
         taken=failure.taken if failure is not None and alone else 0,
         attempt=attempt if kept else "",
         marks=covers.marks if kept else (),
-        files=_sealed(context, attempt) if kept else {},
     )
-
-
-def _sealed(context: RunContext, attempt: str) -> dict[str, Digest]:
-    recording = context.recording
-    return recording.sealed(recording.attempt_folder(len(context.history.epochs), attempt))
 
 
 def _keep_marks(context: RunContext, attempt: str) -> bool:
@@ -112,4 +105,5 @@ def _keep_marks(context: RunContext, attempt: str) -> bool:
     for other in folder.iterdir():
         if other != states:
             shutil.rmtree(other, ignore_errors=True)
+    context.recording.sealed(folder)  # the log will name it
     return True

@@ -23,7 +23,7 @@ from samovar.errors import (
 )
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
-from samovar.record.digests import DAMAGED
+from samovar.record.digests import DAMAGED, forget
 from samovar.runtime.epoch import RunContext
 from samovar.runtime.rejected import first_bad_row
 from samovar.runtime.row_search import Found, Search
@@ -113,6 +113,7 @@ def damage_in(text: str, recording: Path) -> RecordingError | None:
     path = "/" + unquote(named.group(1)).lstrip("/") if named else ""
     if not path.startswith(f"{recording}/"):
         return None
+    forget(Path(path))  # a bit may flip behind the file's looks: whoever resumes must not trust those
     return RecordingCorrupt(f"{path} cannot be read: it is damaged, or gone.", hint=DAMAGED)
 
 

@@ -18,6 +18,9 @@ from samovar.runtime.publish import moved_path
 
 __all__ = ["take_up", "whole_epochs"]
 
+MOST = 20
+"""Problems that a fact names: of a lost disk there may be thousands."""
+
 
 def take_up(recording: Recording, history: History, graph: Graph) -> str:
     """Have the log say that the run goes on, and the history hold what it goes on from.
@@ -34,7 +37,7 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
         )
     if not lost and history.ended is not None and history.ended.status == "completed":
         return ""
-    damaged = tuple(text.replace(f"{recording.path}/", "") for text in problems)
+    damaged = tuple(text.replace(f"{recording.path}/", "") for text in problems[:MOST])
     fact = RunResumed(at=time.time(), epoch=count, damaged=damaged)
     undone = sorted({n for c in history.changes for n in c.operators})
     assert recording.log is not None
@@ -44,7 +47,7 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
         return ""
     recording.sweep()
     undone = [n for n in undone if not any(n in c.operators for c in history.changes)]
-    return _notice(damaged, count, len(lost), undone)
+    return _notice(damaged[0], len(problems) - 1, count, len(lost), undone)
 
 
 def whole_epochs(recording: Recording, history: History, graph: Graph) -> tuple[int, list[str]]:
@@ -61,10 +64,10 @@ def whole_epochs(recording: Recording, history: History, graph: Graph) -> tuple[
     return recording.whole_epochs(history, moved=moved)
 
 
-def _notice(damaged: tuple[str, ...], count: int, lost: int, undone: list[str]) -> str:
+def _notice(first: str, others: int, count: int, lost: int, undone: list[str]) -> str:
     which = f"epoch {count} is" if lost == 1 else f"epochs {count} to {count + lost - 1} are"
-    more = f" (and {len(damaged) - 1} more)" if len(damaged) > 1 else ""
+    more = f" (and {others} more)" if others else ""
     again = (
         f" Changes to {', '.join(undone)} came later and are undone: modify the run again." if undone else ""
     )
-    return f"Of what was committed, {which} computed again: {damaged[0]}{more}{again}"
+    return f"Of what was committed, {which} computed again: {first}{more}{again}"
