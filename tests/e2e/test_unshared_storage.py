@@ -41,13 +41,19 @@ class Hosts:
         """What became of each case; where it says nothing else, its input is shared and its recording is not."""
         return self.ended(self.begin(cluster, *cases, cache=cache))
 
-    def begin(self, cluster: Cluster, *cases: dict[str, Any], cache: Path | None = None) -> Child:
+    def begin(
+        self,
+        cluster: Cluster,
+        *cases: dict[str, Any],
+        cache: Path | None = None,
+        conf: dict[str, str] | None = None,
+    ) -> Child:
         """Start a driver for the cases."""
         usual = {"source": str(self.open / "in"), "record": str(self.closed / "runs")}
         spec = {
             "run": "unshared",
             "master": cluster.master,
-            "conf": cluster.conf,
+            "conf": {**cluster.conf, **(conf or {})},
             "temp": str(self.closed / "tmp"),
             "cache": str(cache or self.open / "cache"),
             "cases": [{"name": f"case-{n}", **usual, **case} for n, case in enumerate(cases)],
@@ -159,3 +165,37 @@ def test_an_exception_on_a_worker_that_joined_later_and_sees_nothing_reaches_the
     assert "no payments of c7, please" in outcome["text"]
     assert "'customer': 'c7'" in outcome["text"] or "customer: 'c7'" in outcome["text"]
     assert outcome["epochs"] == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_joined_during_an_epoch_is_probed_before_its_commit(
+    hosts: Hosts, tmp_path: Path
+) -> None:
+    gate = hosts.open / "second gate"
+    gate.mkdir()
+    with Cluster(tmp_path / "cluster") as cluster:
+        child = hosts.begin(cluster, {"name": "joined", "kind": "python", "gate": str(gate)})
+        wait_until((gate / "waits").exists, child)
+        cluster.join(hidden=[hosts.closed])
+        wait_until(lambda: len(cluster.executors()) == 3, child)
+        (gate / "passed").touch()
+        outcome = hosts.ended(child)["joined"]
+    _refused(outcome, str(hosts.closed / "runs"))
+
+
+@pytest.mark.slow
+def test_workers_without_samovar_are_named_at_the_start(hosts: Hosts, cluster: Cluster) -> None:
+    missing = hosts.open / "missing" / "samovar"
+    missing.mkdir(parents=True)
+    (missing / "__init__.py").write_text("raise ModuleNotFoundError('No module named samovar')")
+    shared = str(hosts.open / "runs without")
+    child = hosts.begin(
+        cluster,
+        {"name": "python", "kind": "python", "record": shared},
+        {"name": "native", "kind": "native", "record": shared},
+        conf={"spark.executorEnv.PYTHONPATH": str(missing.parent)},
+    )
+    found = hosts.ended(child)
+    assert found["python"]["error"] == "EnvironmentProblem", found
+    assert "on the cluster's workers, as on the driver, got none on host" in found["python"]["text"]
+    assert found["native"]["status"] == "completed"  # needs none

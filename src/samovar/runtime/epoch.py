@@ -237,10 +237,12 @@ class Epoch:
 
     def check_inputs(self) -> None:
         """Raise SourceChanged when a file that this epoch read is not as it was listed; asked after `run`."""
-        for source, units in self._inputs:
-            check_files(source, units, self.spark)
-        for source in self.context.whole_inputs.values():  # Spark may have read them again
-            check_files(source, source.units, self.spark)
+        read: dict[str, tuple[Source, dict[str, Unit]]] = {}
+        whole = self.context.whole_inputs.values()  # also of epochs before: Spark may have read them again
+        for source, units in [*self._inputs, *((s, s.units) for s in whole)]:
+            read.setdefault(source.name, (source, {}))[1].update({u.path: u for u in units})
+        for source, by_path in read.values():
+            check_files(source, by_path.values(), self.spark)
 
     def _without_bad(self, name: str, df: DataFrame, units: tuple[Unit, ...], counts: bool) -> DataFrame:
         """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""

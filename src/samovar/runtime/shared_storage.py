@@ -9,8 +9,9 @@ second, Spark itself writes rows, whose files the driver counts. A local Spark i
 
 Executors may come and go, so the number of cores is looked at before each epoch and before each commit (a call, no
 job), and the probe repeated when it has changed. An executor on another host that takes the place of one in the
-meantime is not noticed here; a task of a Python operator on it fails (delivery.py), and rows that Spark's tasks lose
-there are missed when the epoch's rows are added up (balance.py).
+meantime is not noticed here, nor one that makes two slots of one, since Spark says two for both. A task of a Python
+operator on it fails (delivery.py), and rows that Spark's tasks lose there are missed when the epoch's rows are added up
+(balance.py), unless nothing but text files tells how many there were.
 """
 
 from __future__ import annotations
@@ -88,9 +89,7 @@ class SharedStorage:
         """Raise StorageNotShared unless all workers see the folders; quick if the cluster is as it was."""
         if self._local:
             return
-        for _ in range(
-            3
-        ):  # executors may join during the probe; those who join later are looked at next time
+        for _ in range(3):  # executors may join during a probe; who joins later is looked at next time
             now = cores(self._spark)
             if now == self._cores:
                 return
