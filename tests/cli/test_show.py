@@ -21,6 +21,7 @@ def test_a_run_is_shown_with_workflow_counters_and_sizes(samovar: Samovar, recor
     assert "● tally" in said.out
     assert "filter amount > 10" in said.out
     assert "1 row of 'orders' did not parse" in said.out
+    assert "multiLine=True" in said.out
     assert "results" in said.out.splitlines()[-1]
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -50,7 +51,7 @@ def row_table(rows: pa.Table, width: int) -> Table:
     """Rows as a table that fits a width; columns that would not fit are counted instead of squeezed."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
     cells = {
-        name: [_cell(v) for v in column.to_pylist()]
+        name: [_cell(v) for v in _values(column)]
         for name, column in zip(rows.column_names, rows.columns, strict=True)
     }
     shown: list[str] = []
@@ -62,9 +63,8 @@ def row_table(rows: pa.Table, width: int) -> Table:
         used += wide
         shown.append(name)
     for name in shown:
-        numeric = pa.types.is_integer(rows.schema.field(name).type) or pa.types.is_floating(
-            rows.schema.field(name).type
-        )
+        kind = rows.schema.field(name).type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         table.add_column(
             Text(name), justify="right" if numeric else "left", no_wrap=True, overflow="ellipsis"
         )
@@ -76,9 +76,16 @@ def row_table(rows: pa.Table, width: int) -> Table:
     return table
 
 
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Values with the digits they have: a float of 32 bits as Python's would get some that nobody wrote."""
+    values = column.to_pylist()
+    return (
+        [None if v is None else np.float32(v) for v in values] if pa.types.is_float32(column.type) else values
+    )
+
+
 def _cell(value: Any, limit: int = 40) -> str:
     if value is None:
         return "null"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    text = text.replace("\n", "⏎").replace("\t", " ")
+    text = str(value).replace("\n", "⏎").replace("\t", " ")
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -25,9 +25,10 @@ from samovar.cli.printing import messages, output, print_json, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
 from samovar.runtime.display import counted, duration, size
-from samovar.runtime.rejected import read_rejected
+from samovar.runtime.rejected import read_rejected, reading_hint
 from samovar.runtime.run import Run
 from samovar.runtime.session import spark_session
+from samovar.runtime.written import read_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -338,6 +339,9 @@ def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
     for row in read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist():
         place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
         console.print(Text(f"  {shown(place)}: {row['text'][:80]}"), soft_wrap=True)
+    hint = reading_hint(read_sources(run._recording).get(source))
+    if hint:
+        console.print(f"  {hint}", soft_wrap=True)
     if n > _REJECTED_SHOWN and run.recording is not None:
         console.print(f"  samovar show {run.id} --rejected {source} shows all of them.", soft_wrap=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +28,8 @@ from samovar.record.log import EpochCommitted, RunResumed
 from samovar.runtime.display import count, counted, duration, size
 from samovar.runtime.progress import OperatorProgress
 from samovar.runtime.reading import recorded_progress
-from samovar.runtime.rejected import read_rejected
+from samovar.runtime.rejected import read_rejected, reading_hint
+from samovar.runtime.written import read_sources
 
 __all__ = ["show"]
 
@@ -92,6 +94,9 @@ def _show_run(found: Found, epochs: bool) -> None:
             Text(f"{counted(n, 'row')} of '{source}' did not parse: {command}", style="yellow"),
             soft_wrap=True,
         )
+        with contextlib.suppress(RecordingError):  # of a damaged recording, what there is
+            hint = reading_hint(read_sources(found.recording).get(source))
+            console.print(f"  {hint}", style="dim", soft_wrap=True) if hint else None
     for name, result in history.published.items():
         console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
     if epochs:

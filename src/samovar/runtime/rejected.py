@@ -22,20 +22,24 @@ from samovar.runtime.decisions import skipped_tuples
 from samovar.runtime.sources import CORRUPT, Source, Unit, is_bad, read_units
 from samovar.runtime.written import read_graph, read_sources
 
-__all__ = ["bad_rows", "first_bad_row", "read_rejected", "rejection"]
+__all__ = ["bad_rows", "first_bad_row", "read_rejected", "reading_hint", "rejection"]
 
 
 def rejection(name: str, rows: int, source: Source | None) -> str:
     """What a run that lost rows says at its end."""
     noun = "row" if rows == 1 else "rows"
     text = f"{rows:,} {noun} of '{name}' did not parse: not in the results, kept as rejected"
-    how = f"run.rejected('{name}') shows them"
+    return f"{text}; run.rejected('{name}') shows them. {reading_hint(source)}".rstrip()
+
+
+def reading_hint(source: Source | None) -> str:
+    """How else the rows might be read; empty when nothing comes to mind."""
     if source is None or source.format != "csv":
-        return f"{text}; {how}."
-    as_written = source.option("escape", "\\") == source.option("quote", '"')
-    if as_written and source.option("multiline").lower() == "true":
-        return f"{text}; {how}."
-    return f"{text}; {how}. CSV as spreadsheets and pandas write it needs escape='\"' and multiLine=True."
+        return ""
+    doubled = source.option("escape", "\\") == source.option("quote", '"')
+    if doubled and source.option("multiline").lower() == "true":
+        return ""
+    return "CSV as spreadsheets and pandas write it needs escape='\"' and multiLine=True."
 
 
 def bad_rows(spark: SparkSession, source: Source, units: Sequence[Unit]) -> DataFrame:

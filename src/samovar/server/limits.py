@@ -1,11 +1,13 @@
 """How much one request may bring: a body, an upload, and all uploads of a workspace together.
 
-Bodies are counted as they come in, so that nothing larger than the limit is ever held; a request that announces more is
-refused before it is read. Uploads go to the disk as they come, and have a limit of their own.
+Bodies are counted as they come in, so that nothing larger than the limit is ever held; what comes beyond it is
+forgotten at once. Uploads go to the disk as they come, and have a limit of their own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ __all__ = ["Limits", "SizeGuard", "TooLarge", "bytes_of"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)b?\s*\Z", re.IGNORECASE)
+
+_PATIENCE = 30.0  # seconds for the rest of a body that is too large
 
 
 @dataclass(frozen=True)
@@ -61,15 +65,24 @@ class SizeGuard:
 
         async def counted() -> MutableMapping[str, Any]:
             nonlocal taken
-            if most is not None and announced.isdigit() and int(announced) > most:
-                raise _too_large(most, upload)
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if most is not None and taken > most:
-                raise _too_large(most, upload)
-            return message
+            too_much = most is not None and announced.isdigit() and int(announced) > most
+            if not too_much:
+                message = await receive()
+                taken += len(message.get("body", b""))
+                if most is None or taken <= most:
+                    return message
+            await _drained(receive)
+            raise _too_large(most or 0, upload)
 
         await self._app(scope, counted, send)
+
+
+async def _drained(receive: Receive) -> None:
+    """Read on and forget it: an answer before the end of a body is lost with most clients, which still send."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            while (message := await receive())["type"] == "http.request" and message.get("more_body"):
+                pass
 
 
 def _too_large(most: int, upload: bool) -> TooLarge:

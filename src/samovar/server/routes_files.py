@@ -49,12 +49,13 @@ async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
         with open(fresh, "wb") as file:
             async for chunk in request.stream():
                 size += len(chunk)
-                if room is not None and size > room:
-                    raise TooLarge(
-                        f"Expected files of at most {shown_size(the.limits.quota or 0)} in the workspace, got more.",
-                        "Delete files that are no longer needed, or start the server with a larger --quota.",
-                    )
-                await run_in_threadpool(file.write, chunk)
+                if room is None or size <= room:  # what is too much is read to its end, and forgotten
+                    await run_in_threadpool(file.write, chunk)
+        if room is not None and size > room:
+            raise TooLarge(
+                f"Expected files of at most {shown_size(the.limits.quota or 0)} in the workspace, got more.",
+                "Delete files that are no longer needed, or start the server with a larger --quota.",
+            )
         os.replace(fresh, target)
     except OSError as error:
         raise StorageProblem(f"'{path}' could not be written: {error.strerror or error}.") from error
