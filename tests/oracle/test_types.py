@@ -154,7 +154,7 @@ def test_variants_are_the_same_in_the_past_in_files_on_pages_and_in_comparisons(
         moment = past.jump("P", tuples=2)
         assert moment.last.row == rows[1]
         assert moment.last.outputs == (rows[1],)
-        assert moment.step_over("F").last.row == rows[2]
+        assert moment.step_over("P").last.row == rows[2]
         assert past.why("S", {"id": 3})[0].row == rows[3]
         assert past.first("F", "variant_get(v, '$.a', 'int') = 2").last.row == rows[2]
         page = page_of(past, "S", session=lambda: spark)
