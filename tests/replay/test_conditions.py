@@ -56,7 +56,7 @@ class Made:
         return joined(self.orders, self.customers, self.customers, kind)
 
     def past(self, kind: str) -> sv.Past:
-        """A run in three epochs whose operator of that name is a join, a window, an aggregate or in a build side."""
+        """A run in three epochs: its operator of that name is a join, a window, an aggregate or in a build side."""
         if kind not in self.pasts:
             flow = sv.Workflow("conditions")
             self._build(flow, flow.read.parquet(str(self.folder / "in"), name="orders"), kind).sink("S")

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructField, StructType, VariantType
 
-from samovar.compile.kept_types import shown_types
+from samovar.compile.kept_types import has_variant, shown_types
 from samovar.compile.native import hidden, visible
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
@@ -251,7 +251,7 @@ class Tracer:
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
             fields = [f for f in plain.schema.fields if f.name not in own]
             places = [*own, *(["CAST(-1 AS BIGINT)"] * (wide - len(own)))]
-            row = F.expr(f"struct({', '.join(f.name for f in fields)})").cast(shown_types(StructType(fields)))
+            row = _row_of(fields)
             parts.append(
                 plain.select(
                     F.expr(f"{len(names)} AS op"),
@@ -279,8 +279,9 @@ class Tracer:
             width = self.tracing.width[name]
             places = chosen.column("at").to_pylist()
             values = chosen.column(f"v{i}").to_pylist(maps_as_pydicts="strict")
+            read = _reader(self.tracing.schemas[name])
             given[name] = [
-                Tuple(name, tuple(at[:width]), dict(zip(shown, value.values(), strict=True)))
+                Tuple(name, tuple(at[:width]), dict(zip(shown, read(value), strict=True)))
                 for at, value in zip(places, values, strict=True)
             ]
 
@@ -564,3 +565,32 @@ def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Co
 
 def _united(spark: SparkSession, parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _row_of(fields: Sequence[StructField]) -> Column:
+    """A row's columns as one: a struct, in a list of one if it holds a VARIANT.
+
+    Spark cannot hand over a struct that is null where its parts may not be, which is what a VARIANT is beside other
+    operators' rows, and where it is null itself: an empty list can stand there.
+    """
+    parts = [f"array_compact(array({f.name}))" if _is_variant(f) else f.name for f in fields]
+    kinds = [StructField(f.name, ArrayType(f.dataType) if _is_variant(f) else f.dataType) for f in fields]
+    row = F.expr(f"struct({', '.join(parts)})").cast(shown_types(StructType(kinds)))
+    return F.array(row) if any(has_variant(f.dataType) for f in fields) else row
+
+
+def _reader(schema: StructType) -> Callable[[Any], Iterable[Any]]:
+    """What takes a row apart that `_row_of` made."""
+    if not has_variant(schema):
+        return lambda value: value.values()
+    lists = [_is_variant(f) for f in schema.fields]
+
+    def read(value: Any) -> list[Any]:
+        parts = zip(value[0].values(), lists, strict=True)
+        return [(next(iter(part), None) if listed else part) for part, listed in parts]
+
+    return read
+
+
+def _is_variant(field: StructField) -> bool:
+    return isinstance(field.dataType, VariantType)
