@@ -280,7 +280,7 @@ class Examples:
         said = [at.docstring, at.source.strip(), f"{type(error).__name__}: {error}"[:600]]
         if isinstance(error, UnsupportedMethod):
             named = re.search(r"'(\w[\w .]*)'", str(error))
-            name = named[1] if named else str(error)
+            name = named[1] if named else at.docstring.split(".")[-1]
             self.report.unsupported[name] = self.report.unsupported.get(name, 0) + 1
         elif isinstance(error, SamovarError):
             self.report.refused.append(said)
@@ -297,7 +297,7 @@ class Examples:
             looks = name not in ("printSchema", "explain")
             act = self._look_at_frame if looks else lambda frame: None
             setattr(sv.Frame, name, lambda frame, *_, act=act, **__: act(frame))
-        Writer.save = lambda writer, *_, **__: self._look_at_frame(writer._frame)  # type: ignore[method-assign,assign,misc]
+        Writer.save = lambda writer, *_, **__: writer._frame  # type: ignore[method-assign]  # Spark has written it
 
     def _recording(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def act(df: DataFrame, *arguments: Any, **named: Any) -> Any:

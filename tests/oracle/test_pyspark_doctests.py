@@ -30,6 +30,7 @@ UNSUPPORTED = {
     "statistics whose columns depend on the data, or are approximate": """approxQuantile corr cov crosstab describe
         freqItems sampleBy stat summary""",
     "partitions, of which an epoch has its own": "repartitionById repartitionByRange sortWithinPartitions",
+    "draws with replacement": "sample",
     "not written yet": """colRegex groupingSets melt nearestByJoin to toJSON transpose unpivot withMetadata zip
         zipWithIndex metadataColumn""",
     "Python code on groups: frame.apply(YourOperator(), by=...)": """apply applyInArrow applyInPandas
