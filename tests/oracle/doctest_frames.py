@@ -6,8 +6,9 @@ Every statement of a docstring is executed as it stands, once with the session a
 what is expected of it. An action on a Frame returns what it returned on the DataFrame, so that the example goes on.
 
 The workflows of some docstrings are one, since a run has a fixed cost; it is run with one row of each table an epoch
-and with everything in one epoch. Executed as a program (`python -m tests.oracle.doctest_frames group`) it prints a
-report as JSON: that is how a test gets a process whose session is the user's own, made by `SparkSession.builder` alone.
+and with everything in one epoch. Executed as a program (`python -m tests.oracle.doctest_frames group --out group.json`)
+it writes a report as JSON: that is how a test gets a process whose session is the user's own, made by
+`SparkSession.builder` alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import os
 import re
 import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -41,7 +41,7 @@ from samovar.graph.writer import Writer
 ACTIONS = ("show", "collect", "count", "first", "head", "take", "tail", "toPandas", "toArrow")
 ACTIONS += ("toLocalIterator", "isEmpty", "printSchema", "explain")
 MODES = {"one row an epoch": ONE_FILE, "one epoch": ALL_AT_ONCE}
-EPOCHS = 6
+EPOCHS = 3
 """A table of more rows is cut into so many epochs: enough for rows of a group to be apart."""
 TOGETHER = 10
 """Docstrings in one workflow: fewer cost more fixed cost, more make one bad example the trouble of many others."""
@@ -140,7 +140,7 @@ class Session:
     def _giving(self, method: Callable[..., DataFrame]) -> Callable[..., Any]:
         def give(*arguments: Any, **named: Any) -> Any:
             if any(isinstance(a, sv.Frame) for a in (*arguments, *named.values())):
-                raise UnsupportedMethod("A Frame has no method or column 'spark.sql over frames'.")
+                raise UnsupportedMethod("Frames cannot be handed to 'spark.sql'.")
             return self._made(lambda: method(*arguments, **named))
 
         return give
@@ -163,14 +163,18 @@ class Read:
 class Examples:
     """Executes the examples of a module and reports."""
 
-    def __init__(self, spark: SparkSession, folder: Path, modes: Sequence[str]) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, modes: Sequence[str], out: Path | None = None
+    ) -> None:
+        self.out = out
+        """The report so far goes there after each workflow."""
         self.spark = spark
         self.folder = folder
         self.modes = modes
         self.report = Report(compared=dict.fromkeys(modes, 0))
         self.recorder = Recorder()
         self.looks: dict[tuple[Any, ...], Look] = {}
-        self.tables: dict[tuple[Any, ...], DataFrame] = {}
+        self.tables: dict[tuple[Any, ...], tuple[DataFrame, pa.Table | None]] = {}
         self.comparisons: list[Comparison] = []
         self._patch()
 
@@ -180,8 +184,8 @@ class Examples:
         self, examples: Sequence[tuple[str, list[str]]], globs: dict[str, Any], *, first_look: bool
     ) -> None:
         """Execute docstrings (a name and its statements); `first_look`: no further than the first look at rows."""
-        for number, start in enumerate(range(0, len(examples), TOGETHER)):
-            some = examples[start : start + TOGETHER]
+        settings = dict(self.spark.conf.getAll)
+        for number, some in enumerate(_batches(examples, TOGETHER * (3 if first_look else 1))):
             self.looks.clear()
             self.tables.clear()
             self.comparisons.clear()
@@ -191,6 +195,19 @@ class Examples:
             for name, _ in some:
                 self._on_frames(name, done[name], globs, frames)
             self._compare(flow)
+            self._restore(settings)
+            if self.out is not None:
+                self.out.write_text(json.dumps(asdict(self.report), indent=1), encoding="utf-8")
+
+    def _restore(self, settings: dict[str, str]) -> None:
+        """Settings of the session that an example changed, as they were."""
+        for key, value in self.spark.conf.getAll.items():
+            if settings.get(key) == value or not self.spark.conf.isModifiable(key):
+                continue
+            if key in settings:
+                self.spark.conf.set(key, settings[key])
+            else:
+                self.spark.conf.unset(key)
 
     def _on_spark(
         self, name: str, sources: list[str], globs: dict[str, Any], first_look: bool
@@ -199,7 +216,7 @@ class Examples:
 
         def made(make: Callable[[], DataFrame]) -> DataFrame:
             df = make()
-            self.tables[self.recorder.key("table")] = df
+            self.tables[self.recorder.key("table")] = (df, self._rows(df))
             return df
 
         space = {**globs, "spark": Session(self.spark, made)}
@@ -219,6 +236,14 @@ class Examples:
             if first_look and any(key[0] == statement for key in self.looks):
                 break
         return done
+
+    def _rows(self, df: DataFrame) -> pa.Table | None:
+        """The rows of a table, at once, since its files may go; None: they cannot be written for Frames to read."""
+        self.recorder.depth += 1
+        try:
+            return df.toArrow() if _is_plain(df) else None
+        finally:
+            self.recorder.depth -= 1
 
     def _on_frames(
         self,
@@ -255,7 +280,7 @@ class Examples:
         said = [at.docstring, at.source.strip(), f"{type(error).__name__}: {error}"[:600]]
         if isinstance(error, UnsupportedMethod):
             named = re.search(r"'(\w[\w .]*)'", str(error))
-            name = named[1] if named else str(error)
+            name = named[1] if named else at.docstring.split(".")[-1]
             self.report.unsupported[name] = self.report.unsupported.get(name, 0) + 1
         elif isinstance(error, SamovarError):
             self.report.refused.append(said)
@@ -269,8 +294,10 @@ class Examples:
         cls: Any = importlib.import_module("pyspark.sql.classic.dataframe").DataFrame
         for name in ACTIONS:
             setattr(cls, name, self._recording(name, getattr(cls, name)))
-            setattr(sv.Frame, name, lambda frame, *_, **__: self._look_at_frame(frame))
-        Writer.save = lambda writer, *_, **__: self._look_at_frame(writer._frame)  # type: ignore[method-assign,assign,misc]
+            looks = name not in ("printSchema", "explain")
+            act = self._look_at_frame if looks else lambda frame: None
+            setattr(sv.Frame, name, lambda frame, *_, act=act, **__: act(frame))
+        Writer.save = lambda writer, *_, **__: writer._frame  # type: ignore[method-assign]  # Spark has written it
 
     def _recording(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def act(df: DataFrame, *arguments: Any, **named: Any) -> Any:
@@ -278,8 +305,9 @@ class Examples:
                 return real(df, *arguments, **named)
             self.recorder.depth += 1
             try:
-                shows = name in ("show", "printSchema", "explain")
-                return self._look(df, None if shows else real(df, *arguments, **named))
+                if name in ("printSchema", "explain"):
+                    return None
+                return self._look(df, None if name == "show" else real(df, *arguments, **named))
             finally:
                 self.recorder.depth -= 1
 
@@ -316,9 +344,7 @@ class Examples:
         held: list[tuple[DataFrame, pa.Table]] = []
         places: dict[tuple[Any, ...], int | DataFrame] = {}
         self.recorder.at = None
-        for key, df in self.tables.items():
-            plain = _is_plain(df)
-            table = df.toArrow() if plain else None
+        for key, (df, table) in self.tables.items():
             if table is None or not table.num_rows:
                 places[key] = df
                 continue
@@ -345,8 +371,7 @@ class Examples:
             self.recorder.at = None
             try:
                 one.sink = f"result_{len(checked)}"
-                _unique(one.frame).sink(one.sink)
-                flow.schema_of(one.sink)
+                _unique(one.frame).sink(one.sink)  # asks for its columns, and so has it checked
                 checked.append(one)
             except Exception as error:
                 flow._ops.pop(one.sink, None)
@@ -394,6 +419,23 @@ class Examples:
                 yield from self._results(part, half, epoch_bytes)
 
 
+def _batches(
+    examples: Sequence[tuple[str, list[str]]], together: int
+) -> Iterator[list[tuple[str, list[str]]]]:
+    """Docstrings to be run together; one that changes a setting of the session is alone."""
+    waiting: list[tuple[str, list[str]]] = []
+    for one in examples:
+        if any("conf.set(" in source for source in one[1]):
+            yield [one]
+            continue
+        waiting.append(one)
+        if len(waiting) == together:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
 def _execute(source: str, space: dict[str, Any]) -> Any:
     """Execute a statement; the value of its last expression, if it ends with one."""
     tree = ast.parse(source)
@@ -439,7 +481,7 @@ def _write_side_by_side(tables: Sequence[pa.Table], folder: Path) -> None:
         for part in slices:
             values = [c.combine_chunks() if c.num_chunks else pa.array([], c.type) for c in part.columns]
             values = [pa.concat_arrays(v.chunks) if isinstance(v, pa.ChunkedArray) else v for v in values]
-            array = pa.StructArray.from_arrays(values, fields=list(part.schema))
+            array = pa.StructArray.from_arrays(values, fields=[f.with_nullable(True) for f in part.schema])
             padding = pa.nulls(rows - len(array), array.type)
             columns.append(pa.concat_arrays([array, padding]))
         made = pa.table(columns, names=[f"t{i}" for i in range(len(columns))])
@@ -459,7 +501,8 @@ def module_examples(module: str) -> tuple[list[tuple[str, list[str]]], dict[str,
     found = []
     for test in doctest.DocTestFinder(exclude_empty=True).find(loaded, module):
         name = test.name.removeprefix(f"{module}.")
-        if name not in LEFT_OUT and test.examples:
+        private = any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+        if name not in LEFT_OUT and test.examples and not private:
             found.append((name, _sources_of(test.examples)))
     return found, dict(loaded.__dict__)
 
@@ -486,6 +529,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("module", help="dataframe, group, column, window or functions")
     parser.add_argument("--every", type=int, default=1, help="only every n-th docstring")
     parser.add_argument("--only", default="", help="only docstrings whose name this expression finds")
+    parser.add_argument("--out", type=Path, required=True, help="where the report goes, as JSON")
     parser.add_argument("--mode", action="append", choices=list(MODES))
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -497,18 +541,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found, globs = function_examples() if functions else module_examples(chosen.module)
     found = [one for one in found if re.search(chosen.only, one[0])][:: chosen.every]
     with tempfile.TemporaryDirectory() as folder:
+        out = chosen.out.absolute()
         os.chdir(folder)  # examples leave files where they are executed
-        examples = Examples(spark, Path(folder), chosen.mode or list(MODES))
-        stdout, sys.stdout = sys.stdout, sys.stderr
-        try:
-            examples.run(found, globs, first_look=functions)
-        except BaseException:
-            traceback.print_exc()
-            raise
-        finally:
-            sys.stdout = stdout
-            examples.recorder.at = None
-        sys.stdout.write(json.dumps(asdict(examples.report), indent=1) + "\n")
+        examples = Examples(spark, Path(folder), chosen.mode or list(MODES), out)
+        examples.run(found, globs, first_look=functions)
+        examples.recorder.at = None
         spark.stop()
 
 

@@ -210,6 +210,14 @@ def grouped_after_a_left_join(o: Any, c: Any) -> Any:
     )
 
 
+def grouped_by_computed_columns(o: Any, c: Any) -> Any:
+    """As the first example of PySpark's DataFrame: both sides are computed, and both have a name."""
+    people = o.select(o["customer_id"], F.concat(F.lit("order "), o["id"]).alias("name"), "amount")
+    groups = c.selectExpr("id", "upper(name) AS name", "country")
+    joined = people.filter(people.amount > 10).join(groups, people.customer_id == groups.id)
+    return joined.groupBy(groups.name, "country").agg({"amount": "avg", "id": "max"})
+
+
 def outer_join_of_aliases(o: Any, c: Any) -> Any:
     pairs = c.alias("a").join(c.alias("b"), F.col("a.id") == F.col("b.id") + 3, "outer")
     return pairs.select("a.name", F.col("b.name").alias("other"), "b.id")
@@ -274,6 +282,7 @@ def pandas_udfs_of_columns(o: Any, c: Any) -> Any:
     "function",
     [
         grouped_after_a_left_join,
+        grouped_by_computed_columns,
         outer_join_of_aliases,
         pytest.param(sorted_then_dropped, marks=pytest.mark.slow),
         sorted_by_both_sides,

@@ -21,7 +21,7 @@ from samovar.compile.columns import column_to_sql, quiet_analysis
 from samovar.compile.kept_types import check_kept
 from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.natures import nature_of
-from samovar.compile.qualifiers import Qualifiers, column_qualifiers, marked, requalified
+from samovar.compile.qualifiers import Qualifiers, column_qualifiers, marked, requalified, with_marks
 from samovar.compile.samples import check_samples
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
@@ -141,14 +141,12 @@ def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[s
     Operators beside them that read the same output by its own name are written without that name.
     """
     views = _Views(spark, analysis.referenced, True)
-    anew = (*ops.SOURCES, ops.Python, ops.Batches, ops.Alias)
 
     def applied(op: Op, ins: list[DataFrame]) -> DataFrame:
         df = apply_empty(spark, analysis, op.name, ins, op)
-        if not isinstance(op, anew):
-            return df
-        df = marked(df, op.name)
-        return df.alias(op.alias) if isinstance(op, ops.Alias) else df
+        if isinstance(op, ops.Alias):  # two aliases of one frame are told apart
+            return marked(df, op.name).alias(op.alias)
+        return with_marks(df, op.name)
 
     done = dict(analysis.graph.ops)
     qualifiers: dict[str, Qualifiers] = {}

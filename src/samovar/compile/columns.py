@@ -110,7 +110,9 @@ def quiet_analysis() -> Iterator[None]:
     def keep(record: logging.LogRecord) -> bool:
         return record.thread != thread
 
-    loggers = [PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    loggers = [
+        PySparkLogger.getLogger(name) for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+    ]
     for logger in loggers:
         logger.addFilter(keep)
     try:

@@ -20,7 +20,7 @@ from samovar.compile.columns import quiet_analysis
 from samovar.compile.native import quoted, visible
 from samovar.ids import HIDDEN
 
-__all__ = ["Qualifiers", "column_qualifiers", "marked", "requalified"]
+__all__ = ["Qualifiers", "column_qualifiers", "marked", "requalified", "with_marks"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,17 @@ def marked(df: DataFrame, tag: str) -> DataFrame:
         F.col(f"c{i}").alias(name, metadata={_MARK: f"{tag}.{i}"}) for i, name in enumerate(df.columns)
     ]
     return plain.select(*columns)
+
+
+def with_marks(df: DataFrame, tag: str) -> DataFrame:
+    """The frame with marks on the columns that were computed and have none; they have no qualifiers either."""
+    names = [name.lower() for name in df.columns]
+    new = {
+        field.name: F.col(quoted(field.name)).alias(field.name, metadata={_MARK: f"{tag}.{i}"})
+        for i, field in enumerate(df.schema.fields)
+        if _MARK not in (field.metadata or {}) and names.count(field.name.lower()) == 1
+    }
+    return df.withColumns(new) if new else df
 
 
 def column_qualifiers(df: DataFrame, known: Collection[str]) -> tuple[tuple[str, str | None], ...] | None:

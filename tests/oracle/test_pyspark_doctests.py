@@ -1,0 +1,128 @@
+"""PySpark's documentation examples on Frames: the same rows as on DataFrames, at any length of an epoch.
+
+The session is the user's own (see `doctest_frames.py`). By default a few docstrings are taken; with `--slow` every
+statement of `pyspark.sql.dataframe`, `group`, `column` and `window`, and an example of each function.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+LEAST = {"dataframe": 170, "group": 20, "column": 50, "window": 8, "functions": 440}
+"""Results that must be equal in every mode when all docstrings of a module are executed."""
+
+UNSUPPORTED = {
+    "looks at a plan or runs it": """explain executionInfo inputFiles isLocal isStreaming rdd sameSemantics
+        semanticHash sparkSession storageLevel checkpoint localCheckpoint foreach foreachPartition""",
+    "views and SQL over frames": """createGlobalTempView createOrReplaceGlobalTempView createOrReplaceTempView
+        createTempView registerTempTable spark.sql exists scalar lateralJoin asTable""",
+    "statistics whose columns depend on the data, or are approximate": """approxQuantile corr cov crosstab describe
+        freqItems sampleBy stat summary""",
+    "partitions, of which an epoch has its own": "repartitionById repartitionByRange sortWithinPartitions",
+    "draws with replacement": "sample",
+    "not written yet": """colRegex groupingSets melt nearestByJoin to toJSON transpose unpivot withMetadata zip
+        zipWithIndex metadataColumn""",
+    "Python code on groups: frame.apply(YourOperator(), by=...)": """apply applyInArrow applyInPandas
+        applyInPandasWithState cogroup transformWithState transformWithStateInPandas""",
+    "catalogs, streams and other libraries": """insertInto mergeInto observe pandas_api plot saveAsTable withWatermark
+        writeStream writeTo bucketBy clusterBy sortBy jdbc dropDuplicatesWithinWatermark""",
+}
+"""Methods that Frames lack, by the reason why."""
+
+_PARTITIONS = "tells partitions, which an epoch has of its own"
+_AGAIN = "gives something else each time"
+
+KNOWN = {
+    (r"DataFrame\.(coalesce|repartition)|spark_partition_id", "partition"): _PARTITIONS,
+    (r"now|current_timestamp|localtimestamp|current_time|uuid|unix_timestamp", ""): _AGAIN,
+    (r"any_value|first|first_value|last|last_value", ""): "takes any row where there is no order",
+    (r"(listagg|string_agg|collect_list|collect_set)(_distinct)?", ""): "has no order of its own",
+    (r"histogram_numeric", ""): "is approximate, by how rows were cut",
+    (r".*sketch.*", "b'"): "the bytes of a sketch depend on how rows were cut",
+}
+"""A docstring (an expression) and a part of a statement, or of what was said, that need not be equal: the reason."""
+
+_DRAWN = "numbers are drawn anew in each epoch"
+
+TEMPORARY = {
+    (r"rand|randn|randstr|uniform|shuffle", ""): _DRAWN,
+    (
+        r"percentile|approx_percentile|percentile_approx",
+        "value",
+    ): f"its table is made with randn(42): {_DRAWN}",
+    (r"DataFrame\.(sample|randomSplit)", ""): "other rows are drawn than Spark's",
+    (r"monotonically_increasing_id", ""): "starts again in each epoch",
+    (r"vector_avg|vector_sum", ""): "an aggregate that is taken for a function of a row",
+    (r"to_variant_object", ""): "a VARIANT is lost in a sink",
+}
+"""The same, for what is to be mended: to be deleted when it fails with "is equal now"."""
+
+
+def report_of(module: str, folder: Path, *options: str) -> dict[str, Any]:
+    """What became of the examples of a module, in a process of its own."""
+    out = folder / f"{module}.json"
+    command = [sys.executable, "-m", "tests.oracle.doctest_frames", module, "--out", str(out), *options]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    made: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return made
+
+
+def unexpected(entries: Iterable[list[str]], met: set[tuple[str, str]]) -> list[str]:
+    """What no list has a reason for; entries of the lists that were needed are added to `met`."""
+    left = []
+    for docstring, source, said in entries:
+        keys = [
+            (name, part)
+            for name, part in KNOWN | TEMPORARY
+            if re.fullmatch(name, docstring) and (part in source or part in said)
+        ]
+        met.update(keys)
+        if not keys:
+            left.append(f"{docstring}: {source}\n    {said}")
+    return left
+
+
+def check(report: dict[str, Any], least: int) -> set[tuple[str, str]]:
+    met: set[tuple[str, str]] = set()
+    wrong = unexpected([*report["differs"], *report["refused"], *report["errors"]], met)
+    assert not wrong, "\n".join(wrong)
+    listed = {name for names in UNSUPPORTED.values() for name in names.split()}
+    assert set(report["unsupported"]) <= listed, "a method that no reason is given for"
+    for mode, equal in report["compared"].items():
+        assert equal >= least, f"{mode}: only {equal} results were compared"
+    return met
+
+
+def test_some_examples_of_dataframes_are_right_on_frames(tmp_path: Path) -> None:
+    check(
+        report_of("dataframe", tmp_path, "--only", "^DataFrame.(join|groupBy|dropDuplicates|unionByName)$"), 8
+    )
+
+
+def test_some_examples_of_functions_are_right_on_frames(tmp_path: Path) -> None:
+    check(report_of("functions", tmp_path, "--every", "60"), 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", LEAST)
+def test_all_examples_are_right_on_frames(module: str, tmp_path: Path) -> None:
+    report = report_of(module, tmp_path)
+    met = check(report, LEAST[module])
+    equal = [
+        name
+        for name, part in TEMPORARY
+        if (name, part) not in met and any(re.fullmatch(name, d) for d in report["docstrings"])
+    ]
+    assert not equal, f"is equal now, take it off the list: {', '.join(equal)}"
