@@ -17,7 +17,10 @@ from tests.e2e.child import Child, wait_until
 from tests.e2e.cluster import Cluster, can_hide
 from tests.e2e.flows import payments
 
-pytestmark = pytest.mark.skipif(not can_hide(), reason="mount namespaces need root on Linux")
+pytestmark = [
+    pytest.mark.skipif(not can_hide(), reason="mount namespaces need root on Linux"),
+    pytest.mark.timeout(900),  # a cluster, a driver and up to eight runs, on a machine that may be busy
+]
 
 FILES, ROWS = 4, 100
 
@@ -155,9 +158,9 @@ def test_an_exception_on_a_worker_that_joined_later_and_sees_nothing_reaches_the
     gate.mkdir()
     with Cluster(tmp_path / "cluster", workers=1) as cluster:
         child = hosts.begin(cluster, {"name": "late", "kind": "raises", "gate": str(gate)})
-        wait_until((gate / "waits").exists, child)
+        wait_until((gate / "waits").exists, child, 300)
         cluster.join(hidden=[hosts.closed])
-        wait_until(lambda: len(cluster.executors()) == 2, child)
+        wait_until(lambda: len(cluster.executors()) == 2, child, 300)
         cluster.kill_worker(0)  # all that is left to do is done by the other one
         (gate / "passed").touch()
         outcome = hosts.ended(child)["late"]
@@ -175,9 +178,9 @@ def test_a_worker_that_joined_during_an_epoch_is_probed_before_its_commit(
     gate.mkdir()
     with Cluster(tmp_path / "cluster") as cluster:
         child = hosts.begin(cluster, {"name": "joined", "kind": "python", "gate": str(gate)})
-        wait_until((gate / "waits").exists, child)
+        wait_until((gate / "waits").exists, child, 300)
         cluster.join(hidden=[hosts.closed])
-        wait_until(lambda: len(cluster.executors()) == 3, child)
+        wait_until(lambda: len(cluster.executors()) == 3, child, 300)
         (gate / "passed").touch()
         outcome = hosts.ended(child)["joined"]
     _refused(outcome, str(hosts.closed / "runs"))
