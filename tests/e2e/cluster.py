@@ -118,6 +118,11 @@ class Cluster:
         """What `master`, `worker-0` or `worker-1` has printed."""
         return (self.folder / f"{who}.out").read_text(errors="replace")
 
+    def said_by_executors(self, n: int) -> str:
+        """What the executors of a worker have printed."""
+        files = (self.folder / f"worker-{n}").glob("app-*/*/stderr")
+        return "".join(file.read_text(errors="replace") for file in files)
+
     def close(self) -> None:
         """Kill everything."""
         doomed: list[psutil.Process] = []

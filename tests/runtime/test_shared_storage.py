@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark import cloudpickle
 
 from samovar.errors import EnvironmentProblem, StorageNotShared
 from samovar.ids import VERSION
 from samovar.runtime import shared_storage
 from samovar.runtime.folders import is_scratch, new_scratch
-from samovar.runtime.shared_storage import Seen, check_shared
+from samovar.runtime.shared_storage import Seen, SharedStorage, check_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,3 +98,31 @@ def test_the_hint_says_which_setting_names_the_folder(
 def test_a_local_spark_is_not_probed(spark: SparkSession, tmp_path: Path) -> None:
     check_shared(spark, [tmp_path / "runs"], python=True)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_worker_without_samovar_can_answer(place: Path) -> None:
+    body = cloudpickle.dumps(shared_storage._look(NONCE, [str(place)], []))
+    script = (
+        "import pickle, sys\n"
+        "sys.modules['samovar'] = None\n"  # no such package
+        "(batch,) = pickle.loads(sys.stdin.buffer.read())(iter(()))\n"
+        "print(batch.column(0)[0].as_py())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], input=body, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    answer = json.loads(done.stdout)
+    assert (answer["samovar"], answer["problems"]) == ("", {})
+
+
+def test_the_probe_is_repeated_when_the_number_of_slots_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots, probed = [2], []
+    monkeypatch.setattr(shared_storage, "cores", lambda _: slots[0])
+    monkeypatch.setattr(shared_storage, "is_local", lambda _: False)
+    monkeypatch.setattr(shared_storage, "check_shared", lambda *_, **__: probed.append(slots[0]))
+    storage = SharedStorage(None, tmp_path, python=True)  # type: ignore[arg-type]
+    for now in (2, 2, 3, 3, 2):
+        slots[0] = now
+        storage.check()
+    assert probed == [2, 3, 2]

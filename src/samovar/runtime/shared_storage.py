@@ -242,7 +242,7 @@ def _check_answers(answers: Sequence[Mapping[str, Any]], files: Sequence[Seen], 
         reader = f", which source '{seen.operator}' reads," if seen is not None else ""
         raise StorageNotShared(
             f"Expected all workers to see {path if seen else where}{reader} as the driver does; not so on host {who}: "
-            f"{why}. Nothing has been computed.",
+            f"{why}.",
             folder=where,
             hosts=sorted(hosts),
             hint=_what_to_share(where, reading=seen is not None),
@@ -277,7 +277,7 @@ def _check_writes(spark: SparkSession, place: Path) -> None:
             return
     raise StorageNotShared(
         f"Expected Spark's executors to write {slots} rows into {place.parent}, of which the driver found {found}: "
-        f"{problem}. Nothing has been computed.",
+        f"{problem}. What they write would be lost.",
         folder=str(place.parent),
         hint=_what_to_share(str(place.parent)),
     )
