@@ -130,7 +130,7 @@ def test_a_result_is_what_spark_gives(
 
 
 @pytest.mark.parametrize("shredded", [True, False], ids=["shredded", "whole"])
-def test_variants_are_the_same_in_the_past_in_files_on_pages_and_in_comparisons(
+def test_variants_are_the_same_in_the_past_in_files_and_on_pages(
     spark: SparkSession, numbers: str, tmp_path: Path, shredded: bool
 ) -> None:
     columns = [f"{text} AS {name}" for name, text in VARIANTS.items()]
@@ -160,7 +160,18 @@ def test_variants_are_the_same_in_the_past_in_files_on_pages_and_in_comparisons(
         page = page_of(past, "S", session=lambda: spark)
         assert page.rows == page_of(past, "S", sort="id", session=lambda: spark).rows
         assert len(page.rows) == len(rows)
-        assert sv.diff.compare(past, spark.read.parquet(files), spark=spark).equivalent
+
+
+def test_variants_are_compared(spark: SparkSession, tmp_path: Path) -> None:
+    flow = sv.Workflow("compared")
+    text = "parse_json(concat('{\"a\": ', id, '}')) AS v"
+    flow.values("id int", [(0,), (1,)], name="ids").selectExpr("id", text).sink("S")
+    run = flow.run(spark=spark, record=tmp_path, progress=False)
+    same = spark.createDataFrame([(0,), (1,)], "id int").selectExpr("id", text)
+    other = spark.createDataFrame([(0,), (2,)], "id int").selectExpr("least(id, 1) AS id", text)
+    with sv.open(run.recording, spark=spark) as past:
+        assert sv.diff.compare(past, same, spark=spark).equivalent
+        assert not sv.diff.compare(past, other, spark=spark).equivalent
 
 
 def test_a_result_with_missing_variants_holds_nulls(spark: SparkSession, tmp_path: Path) -> None:
