@@ -105,17 +105,20 @@ def check(report: dict[str, Any], least: int) -> set[tuple[str, str]]:
     return met
 
 
+@pytest.mark.timeout(900)
 def test_some_examples_of_dataframes_are_right_on_frames(tmp_path: Path) -> None:
     check(
         report_of("dataframe", tmp_path, "--only", "^DataFrame.(join|groupBy|dropDuplicates|unionByName)$"), 8
     )
 
 
+@pytest.mark.timeout(900)
 def test_some_examples_of_functions_are_right_on_frames(tmp_path: Path) -> None:
     check(report_of("functions", tmp_path, "--every", "60"), 5)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("module", LEAST)
 def test_all_examples_are_right_on_frames(module: str, tmp_path: Path) -> None:
     report = report_of(module, tmp_path)
