@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-LEAST = {"dataframe": 170, "group": 20, "column": 50, "window": 8, "functions": 440}
+LEAST = {"dataframe": 165, "group": 23, "column": 50, "window": 8, "functions": 400}
 """Results that must be equal in every mode when all docstrings of a module are executed."""
 
 UNSUPPORTED = {
@@ -48,6 +48,7 @@ KNOWN = {
     (r"now|current_timestamp|localtimestamp|current_time|uuid|unix_timestamp", ""): _AGAIN,
     (r"any_value|first|first_value|last|last_value", ""): "takes any row where there is no order",
     (r"(listagg|string_agg|collect_list|collect_set)(_distinct)?", ""): "has no order of its own",
+    (r"Column\.isin", "isin("): "a frame as a subquery: refused, with a semi join as the hint",
     (r"histogram_numeric", ""): "is approximate, by how rows were cut",
     (r".*sketch.*", "b'"): "the bytes of a sketch depend on how rows were cut",
 }
@@ -105,17 +106,18 @@ def check(report: dict[str, Any], least: int) -> set[tuple[str, str]]:
     return met
 
 
+@pytest.mark.timeout(900)
 def test_some_examples_of_dataframes_are_right_on_frames(tmp_path: Path) -> None:
-    check(
-        report_of("dataframe", tmp_path, "--only", "^DataFrame.(join|groupBy|dropDuplicates|unionByName)$"), 8
-    )
+    check(report_of("dataframe", tmp_path, "--only", "^DataFrame(.groupBy)?$"), 4)
 
 
+@pytest.mark.timeout(900)
 def test_some_examples_of_functions_are_right_on_frames(tmp_path: Path) -> None:
-    check(report_of("functions", tmp_path, "--every", "60"), 5)
+    check(report_of("functions", tmp_path, "--every", "100"), 4)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("module", LEAST)
 def test_all_examples_are_right_on_frames(module: str, tmp_path: Path) -> None:
     report = report_of(module, tmp_path)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 from pyspark.errors import AnalysisException
 from tests.conftest import plain_session
@@ -45,6 +47,7 @@ print("all as it should be")
 """
 
 
+@pytest.mark.timeout(600)
 def test_errors_and_results_are_right_in_a_session_of_the_users_own() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(

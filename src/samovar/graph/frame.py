@@ -499,7 +499,8 @@ class Frame(Shorthands):
         raise NotAValue(
             "A Frame is a plan: it has no rows to go through before it has run.",
             hint="Add .sink('S'), run, and go through run.result('S').to_pylist(); "
-            "or use .apply(YourOperator()) for Python code on each row. Columns are in frame.columns.",
+            "or use .apply(YourOperator()) for Python code on each row. For column.isin(frame) use "
+            ".join(frame, on, 'left_semi'). Columns are in frame.columns.",
         )
 
     def __contains__(self, item: object) -> bool:
