@@ -32,7 +32,7 @@ _ONE: dict[str, Callable[[], Any]] = {
     "now()": F.now,
     "localtimestamp()": F.localtimestamp,
     "unix_timestamp()": F.unix_timestamp,
-    "udf(current_timestamp())": lambda: F.udf(str, "string")(F.current_timestamp()),
+    "udf(current_timestamp())": lambda: F.udf(lambda v: str(v), "string")(F.current_timestamp()),
 }
 """One value for all rows."""
 
