@@ -43,7 +43,16 @@ UNSUPPORTED = {
 _PARTITIONS = "tells partitions, which an epoch has of its own"
 _AGAIN = "gives something else each time"
 
+_DRAWN = "draws follow the positions of rows here, and partitions in Spark"
+_FILES = "follows the partitions of its input; in these tests the rows lie in files (see test_samples.py)"
+
 KNOWN = {
+    (r"rand|randn|randstr|uniform|shuffle", ""): _DRAWN,
+    (
+        r"percentile|approx_percentile|percentile_approx",
+        "value",
+    ): f"its table is made with randn(42): {_DRAWN}",
+    (r"DataFrame\.(sample|randomSplit)|monotonically_increasing_id", ""): _FILES,
     (r"DataFrame\.(coalesce|repartition)|spark_partition_id", "partition"): _PARTITIONS,
     (r"now|current_timestamp|localtimestamp|current_time|uuid|unix_timestamp", ""): _AGAIN,
     (r"any_value|first|first_value|last|last_value", ""): "takes any row where there is no order",
@@ -53,21 +62,6 @@ KNOWN = {
     (r".*sketch.*", "b'"): "the bytes of a sketch depend on how rows were cut",
 }
 """A docstring (an expression) and a part of a statement, or of what was said, that need not be equal: the reason."""
-
-_DRAWN = "numbers are drawn anew in each epoch"
-
-TEMPORARY = {
-    (r"rand|randn|randstr|uniform|shuffle", ""): _DRAWN,
-    (
-        r"percentile|approx_percentile|percentile_approx",
-        "value",
-    ): f"its table is made with randn(42): {_DRAWN}",
-    (r"DataFrame\.(sample|randomSplit)", ""): "other rows are drawn than Spark's",
-    (r"monotonically_increasing_id", ""): "starts again in each epoch",
-    (r"vector_avg|vector_sum", ""): "an aggregate that is taken for a function of a row",
-    (r"to_variant_object", ""): "a VARIANT is lost in a sink",
-}
-"""The same, for what is to be mended: to be deleted when it fails with "is equal now"."""
 
 
 def report_of(module: str, folder: Path, *options: str) -> dict[str, Any]:
@@ -81,12 +75,12 @@ def report_of(module: str, folder: Path, *options: str) -> dict[str, Any]:
 
 
 def unexpected(entries: Iterable[list[str]], met: set[tuple[str, str]]) -> list[str]:
-    """What no list has a reason for; entries of the lists that were needed are added to `met`."""
+    """What the list has no reason for; entries of it that were needed are added to `met`."""
     left = []
     for docstring, source, said in entries:
         keys = [
             (name, part)
-            for name, part in KNOWN | TEMPORARY
+            for name, part in KNOWN
             if re.fullmatch(name, docstring) and (part in source or part in said)
         ]
         met.update(keys)
@@ -124,7 +118,7 @@ def test_all_examples_are_right_on_frames(module: str, tmp_path: Path) -> None:
     met = check(report, LEAST[module])
     equal = [
         name
-        for name, part in TEMPORARY
+        for name, part in KNOWN
         if (name, part) not in met and any(re.fullmatch(name, d) for d in report["docstrings"])
     ]
     assert not equal, f"is equal now, take it off the list: {', '.join(equal)}"
