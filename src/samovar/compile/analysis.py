@@ -23,6 +23,7 @@ from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.natures import nature_of
 from samovar.compile.qualifiers import Qualifiers, column_qualifiers, marked, requalified, with_marks
 from samovar.compile.samples import check_samples
+from samovar.compile.schema_problems import explain_problem, plain_text, syntax_text
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
 from samovar.errors import SchemaProblem, WorkflowError, nearest
@@ -32,7 +33,7 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN
 
-__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "explain_problem", "named", "referenced"]
+__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "named", "referenced"]
 
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
@@ -347,7 +348,9 @@ def _output_schema(spark: SparkSession, name: str, ddl: str) -> StructType:
     try:
         return spark.createDataFrame([], ddl).schema
     except PySparkException as error:
-        said = _syntax_text(str(error)).split("got: ", 1)[-1] if "== SQL ==" in str(error) else _plain(error)
+        said = (
+            syntax_text(str(error)).split("got: ", 1)[-1] if "== SQL ==" in str(error) else plain_text(error)
+        )
         raise SchemaProblem(
             f"Expected a schema such as 'customer string, amount double' as `output`, got {ddl!r}: {said}",
             operator=name,
@@ -479,157 +482,3 @@ def _usage(op: Op, index: int) -> Usage:
         case ops.Aggregate():
             return "project" if index < len(op.keys) else "aggregate"
     return "project"
-
-
-def explain_problem(
-    spark: SparkSession, operator: str, error: PySparkException, inputs: list[DataFrame], op: Op | None = None
-) -> SchemaProblem:
-    """Spark's complaint about an operator: expected, got, and the nearest name or the input's types as a hint."""
-    condition = str(error.getCondition() or "")
-    parameters = error.getMessageParameters() or {}
-    columns = [c for df in inputs for c in df.columns]
-    if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_USING_COLUMN", "UNRESOLVED_MAP_KEY")):
-        return _unknown_column(operator, condition, parameters, inputs, op)
-    if condition.startswith("FIELD_NOT_FOUND"):
-        wanted = parameters.get("fieldName", "").replace("`", "")
-        fields = [f.strip(" `") for f in parameters.get("fields", "").split(",")]
-        return _unknown(operator, "a field of that struct", fields, wanted)
-    if condition.startswith("UNRESOLVED_ROUTINE"):
-        wanted = parameters.get("routineName", "").replace("`", "").split(".")[-1]
-        close = nearest(wanted, [f for f in _functions(spark) if f[:1].isalpha()])
-        return SchemaProblem(
-            f"Expected a function Spark knows, got '{wanted}'.",
-            operator=operator,
-            hint=f"Did you mean '{close}'?" if close else "`SHOW FUNCTIONS` in Spark SQL lists them all.",
-        )
-    if condition.startswith("PARSE_") or "\n== SQL ==\n" in str(error):
-        return SchemaProblem(_syntax_text(str(error)), operator=operator, hint=_syntax_hint(op))
-    if condition.startswith("AMBIGUOUS"):
-        wanted = parameters.get("name", "").replace("`", "") or "a column"
-        names = " or ".join(f"{up}.{wanted}" for up in (op.inputs if op is not None else ()))
-        return SchemaProblem(
-            f"Expected one column named '{wanted}', got several ({_listed(columns)}).",
-            operator=operator,
-            hint=f"Say which: {names}; or rename one of them before."
-            if isinstance(op, ops.Join)
-            else "Rename or drop one of them before, for example with withColumnRenamed.",
-        )
-    return SchemaProblem(_plain(error), operator=operator, hint=_types(op, inputs))
-
-
-def _unknown_column(
-    operator: str, condition: str, parameters: Mapping[str, str], inputs: list[DataFrame], op: Op | None
-) -> SchemaProblem:
-    columns = [c for df in inputs for c in df.columns]
-    wanted = next(
-        (parameters[k] for k in ("objectName", "colName", "columnName", "name") if parameters.get(k)), ""
-    )
-    wanted = wanted.replace("`", "")
-    if not wanted and isinstance(op, ops.DropDuplicates) and op.subset is not None:
-        lower = {c.lower() for c in columns}
-        wanted = next((c for c in op.subset if c.lower() not in lower), "")
-    if condition.startswith("UNRESOLVED_USING_COLUMN"):
-        side = str(parameters.get("side", "")).lower()
-        df = inputs[0] if side == "left" else inputs[-1]
-        up = (op.inputs[0] if side == "left" else op.inputs[-1]) if op is not None else side
-        return _unknown(operator, f"a column of '{up}', its {side} side", df.columns, wanted)
-    if isinstance(op, ops.Union) and op.by_name:
-        for up, df in zip(op.inputs, inputs, strict=True):
-            if wanted and wanted not in df.columns:
-                made = _unknown(
-                    operator, f"a column '{wanted}' in each input: '{up}' has", df.columns, wanted
-                )
-                text = f"Expected the column '{wanted}' in every input; '{up}' has {_listed(df.columns)}."
-                hint = made.hint if made.hint and "Did you" in made.hint else None
-                return SchemaProblem(
-                    text,
-                    operator=operator,
-                    hint=hint or "Add it there, or say allowMissingColumns=True to fill with null.",
-                )
-    if isinstance(op, ops.Select | ops.Sort | ops.Aggregate) and re.search(
-        r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I
-    ):
-        use = {"select": "selectExpr(...)", "sort": "sort(sv.expr(...))"}.get(op.kind, "an expression")
-        return SchemaProblem(
-            f"Expected the name of a column of its input ({_listed(columns)}), got the expression '{wanted}'.",
-            operator=operator,
-            hint=f"A plain string is a column's name, as in PySpark; use {use} for SQL text."
-            if isinstance(op, ops.Select)
-            else "A plain string is a column's name, as in PySpark; add the expression with withColumn before.",
-        )
-    return _unknown(operator, "a column of its input", columns, wanted)
-
-
-def _unknown(operator: str, what: str, known: list[str], wanted: str) -> SchemaProblem:
-    close = nearest(wanted.split(".")[-1], known)
-    return SchemaProblem(
-        f"Expected {what} ({_listed(known)}), got '{wanted}'.",
-        operator=operator,
-        hint=f"Did you mean '{close}'?" if close else None,
-    )
-
-
-def _functions(spark: SparkSession) -> list[str]:
-    return [str(r[0]) for r in spark.sql("SHOW FUNCTIONS").collect()]
-
-
-def _syntax_text(text: str) -> str:
-    """A syntax error with the text and a caret under the place."""
-    said = _cleaned(text.split("\n== SQL ==")[0])
-    said = re.sub(r"\s*\(line \d+, pos \d+\)", "", said).rstrip(". ")
-    at = re.search(r"\(line (\d+), pos (\d+)\)", text)
-    body = text.split("\n== SQL ==\n")[1] if "\n== SQL ==\n" in text else ""
-    lines = [ln for ln in body.splitlines() if not re.fullmatch(r"-*\^\^\^", ln.strip())]
-    lines = [ln for ln in lines if ln.strip()]
-    if at is None or not lines:
-        return f"Expected an SQL expression, got: {said}."
-    row, place = int(at.group(1)) - 1, int(at.group(2))
-    line = lines[min(row, len(lines) - 1)]
-    start = max(0, place - 70)
-    return f"Expected an SQL expression, got: {said}.\n    {line[start : start + 110]}\n    {' ' * (place - start)}^"
-
-
-def _syntax_hint(op: Op | None) -> str | None:
-    if isinstance(op, ops.Filter):
-        return "A condition is one SQL expression, such as \"amount > 100 AND country = 'DE'\"."
-    return None
-
-
-def _plain(error: PySparkException) -> str:
-    return _cleaned(str(error).split("\n== ")[0].split(";\n")[0])[:1200]
-
-
-def _cleaned(message: str) -> str:
-    message = re.sub(r"\s*SQLSTATE: \w+", "", message.strip())
-    message = re.sub(r"^\[[\w.]+\]\s*", "", message)
-    message = re.sub(r";?\s*line \d+,? pos \d+;?\s*$", "", message)
-    return re.sub(r"\.\.+$", ".", message.strip())
-
-
-def _types(op: Op | None, inputs: list[DataFrame]) -> str | None:
-    """What the inputs look like; for a union beside each other."""
-    if isinstance(op, ops.Union | ops.SetOperation) and len(inputs) == 2 and op is not None:
-        one, two = inputs
-        pairs = [
-            f"{a.name} {a.dataType.simpleString()} / {b.name} {b.dataType.simpleString()}"
-            for a, b in zip(one.schema.fields, two.schema.fields, strict=False)
-            if a.dataType != b.dataType
-        ]
-        extra = [f.name for f in (one if len(one.columns) > len(two.columns) else two).schema.fields]
-        extra = extra[min(len(one.columns), len(two.columns)) :]
-        differ = f"They differ in {'; '.join(pairs[:6])}. " if pairs and not extra else ""
-        more = f"Only one of them has {', '.join(extra[:8])}. " if extra else ""
-        return (
-            f"{differ}{more}Columns are matched by position: select and cast them alike, or use unionByName."
-        )
-    names = op.inputs if op is not None else ()
-    shown = [
-        f"{name}: {', '.join(f'{f.name} {f.dataType.simpleString()}' for f in df.schema.fields)[:400]}"
-        for name, df in zip(names, inputs, strict=False)
-    ]
-    return "Its input is " + "; ".join(shown) + "." if shown else None
-
-
-def _listed(names: list[str], limit: int = 20) -> str:
-    shown = ", ".join(names[:limit])
-    return shown + (", ..." if len(names) > limit else "")

@@ -80,8 +80,8 @@ def check_sql(the: The, given: Sql) -> dict[str, Any]:
 def _checked(spark: Any, given: Sql) -> dict[str, Any]:
     from pyspark.errors import PySparkException
 
-    from samovar.compile.analysis import explain_problem
     from samovar.compile.native import as_column, sort_column
+    from samovar.compile.schema_problems import explain_problem
 
     try:
         columns = ", ".join(f"`{c.name.replace('`', '``')}` {c.type}" for c in given.columns)
