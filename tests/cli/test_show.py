@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +136,23 @@ class Planted:
 def test_a_planted_pickle_is_not_run(samovar: Samovar, recorded: Path, tmp_path: Path) -> None:
     copy, mark = tmp_path / "evil-1", tmp_path / "ran"
     shutil.copytree(recorded, copy)
+    body = pickle.dumps([Planted(mark)])
     for epoch in (copy / "epochs").iterdir():
         (epoch / "decisions").mkdir()
-        (epoch / "decisions" / "x.pkl").write_bytes(pickle.dumps([Planted(mark)]))
+        (epoch / "decisions" / "x.pkl").write_bytes(body)
     (copy / "sources.json").write_text("{}")  # so that any name is looked up among the decisions
+    lines = []
+    for line in (
+        (copy / "log.jsonl").read_bytes().splitlines()
+    ):  # whoever plants a file can name it in the log
+        fact = json.loads(line[9:])
+        if fact["fact"] == "run-started":
+            fact["files"]["sources.json"] = [2, zlib.crc32(b"{}")]
+        elif fact["fact"] == "epoch":
+            fact["files"]["decisions/x.pkl"] = [len(body), zlib.crc32(body)]
+        text = json.dumps(fact, separators=(",", ":")).encode()
+        lines.append(b"%08x %s\n" % (zlib.crc32(text), text))
+    (copy / "log.jsonl").write_bytes(b"".join(lines))
     said = samovar("show", copy, "--rejected", "orders")
     assert not mark.exists()
     assert said.code == 1

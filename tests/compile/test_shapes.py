@@ -74,12 +74,13 @@ def test_the_shape_of_an_operator(build: Callable[[sv.Frame], Any], shape: str) 
 
 
 def test_a_python_operator_is_stateful_unless_it_says_otherwise() -> None:
-    class Silent(sv.Operator):
+    class One(sv.Operator):
         output = "x int"
 
-        def process(self, row: dict[str, Any], port: int = 0) -> None: ...
+        def process(self, row: dict[str, Any], port: int = 0) -> Any:
+            yield {"x": 1}
 
-    op = last(lambda a: a.apply(Silent()))
+    op = last(lambda a: a.apply(One()))
     assert shape_of(op) == "python"
     assert shape_of(op, stateless=True) == "batches"
 

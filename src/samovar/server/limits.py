@@ -66,12 +66,15 @@ class SizeGuard:
         async def counted() -> MutableMapping[str, Any]:
             nonlocal taken
             too_much = most is not None and announced.isdigit() and int(announced) > most
+            more = True
             if not too_much:
                 message = await receive()
                 taken += len(message.get("body", b""))
                 if most is None or taken <= most:
                     return message
-            await _drained(receive)
+                more = message.get("more_body", False)
+            if more:
+                await _drained(receive)
             raise _too_large(most or 0, upload)
 
         await self._app(scope, counted, send)
