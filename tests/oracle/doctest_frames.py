@@ -24,7 +24,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,8 @@ class Examples:
         """The rows of a table, at once, since its files may go; None: they cannot be written for Frames to read."""
         self.recorder.depth += 1
         try:
-            return df.toArrow() if _is_plain(df) else None
+            table = df.toArrow() if _is_plain(df) else None
+            return table if table is not None and not _requires_values(table.schema) else None
         finally:
             self.recorder.depth -= 1
 
@@ -469,6 +470,16 @@ def _is_plain(df: DataFrame) -> bool:
     kinds = df.schema.simpleString().lower()
     names = df.columns
     return bool(names) and not _ODD_TYPES.search(kinds) and len({n.lower() for n in names}) == len(names)
+
+
+def _requires_values(fields: Iterable[pa.Field]) -> bool:
+    """Whether a part of a value may not be missing, which a struct that is padded with nulls would not allow."""
+    for one in fields:
+        inside = [one.type.field(i) for i in range(one.type.num_fields)]
+        entries = pa.types.is_map(one.type)  # their keys are never missing
+        if not entries and (any(not f.nullable for f in inside) or _requires_values(inside)):
+            return True
+    return False
 
 
 def _write_side_by_side(tables: Sequence[pa.Table], folder: Path) -> None:

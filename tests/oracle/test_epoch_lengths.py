@@ -105,6 +105,19 @@ def test_a_resumed_run_has_the_present_and_the_draws_it_started_with(
     assert len({row["r"] for row in found}) == len({row["id"] for row in found}) == ROWS
 
 
+def test_aggregates_that_are_selected_take_rows_in_their_order(spark: Any, files: Path) -> None:
+    columns = [F.collect_list("n"), F.listagg(F.col("n").cast("string")), F.first("n"), F.last("n")]
+    for length in LENGTHS.values():
+        flow = sv.Workflow("ordered")
+        rows = flow.read.parquet(str(files / "parquet"))
+        rows.select(*(c.alias(f"c{i}") for i, c in enumerate(columns))).sink("S")
+        run = flow.run(spark=spark, record=False, progress=False, **length)
+        ordered = list(range(ROWS))
+        assert [list(row.values()) for row in run.result("S").to_pylist()] == [
+            [ordered, "".join(map(str, ordered)), 0, ROWS - 1]
+        ]
+
+
 def test_columns_keep_the_names_that_spark_gives_them(spark: Any, files: Path) -> None:
     columns = [
         F.current_timestamp(),

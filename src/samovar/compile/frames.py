@@ -209,17 +209,21 @@ class Frames:
         if isinstance(op, ops.Aggregate) and name in self.inputs.tallying:
             counting = msgspec.structs.replace(op, aggregates=(*op.aggregates, f"count(1) AS {ROWS}"))
             return self.inputs.tallied(name, plain_aggregate(counting, self._bare(name, ins[0])))
-        if isinstance(op, ops.Aggregate) and self.plan.ordered(name):
+        if isinstance(op, ops.Aggregate | ops.Select) and self.plan.ordered(name):
             # aggregates take rows as they come: put each group in one partition, in order
             order = hidden(ins[0])
-            keys = [as_column(k) for k in op.keys] if op.grouping == "groupBy" and op.pivot is None else []
+            grouped = isinstance(op, ops.Aggregate) and op.grouping == "groupBy" and op.pivot is None
+            keys = [as_column(k) for k in op.keys] if isinstance(op, ops.Aggregate) and grouped else []
             spread = ins[0].repartition(*keys) if keys else ins[0].repartition(1)
             return apply_native(op, [spread.sortWithinPartitions(*order).drop(*order)], self.plan.shape(name))
         return apply_native(op, [self._bare(name, df) for df in ins], self.plan.shape(name))
 
     def _bare(self, name: str, df: DataFrame) -> DataFrame:
-        """Input of a blocking operator: a sort keeps positions to break ties, nothing else sees them."""
-        keeps = isinstance(self.plan.graph.ops[name], ops.Sort) and self.plan.width[name]
+        """Input of a blocking operator: a sort keeps positions to break ties, a selected aggregate for their order."""
+        op = self.plan.graph.ops[name]
+        keeps = (isinstance(op, ops.Sort) and self.plan.width[name]) or (
+            isinstance(op, ops.Select) and self.plan.ordered(name)
+        )
         return df if keeps or not hidden(df) else df.drop(*hidden(df))
 
     def _number(self, name: str, df: DataFrame) -> DataFrame:

@@ -20,7 +20,7 @@ from samovar.compile.epoch_expressions import epoch_expressions
 from samovar.compile.levels import Placement, place
 from samovar.compile.native import quoted, starless
 from samovar.compile.qualifiers import Qualifiers
-from samovar.compile.shapes import Shape
+from samovar.compile.shapes import Shape, has_window
 from samovar.errors import SchemaProblem
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
@@ -99,6 +99,8 @@ def needs_order(op: Op) -> bool:
     """Whether an operator that gives its output at the end of its input looks at the order of the input."""
     if isinstance(op, ops.DropDuplicates):
         return op.subset is not None
+    if isinstance(op, ops.Select):  # aggregates without a group; a window has an order of its own
+        return uses_order(op.columns) and not any(map(has_window, op.columns))
     return isinstance(op, ops.Aggregate) and uses_order(op.aggregates)
 
 

@@ -28,7 +28,7 @@ from samovar.compile.sqltext import AGGREGATES, GENERATORS, function_names
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 
-__all__ = ["Nature", "Shape", "nature_by_names", "shape_of"]
+__all__ = ["Nature", "Shape", "has_window", "nature_by_names", "shape_of"]
 
 Shape = Literal[
     "source",
@@ -70,11 +70,16 @@ class Nature:
         )
 
 
+def has_window(text: str) -> bool:
+    """Whether the text has a window: `OVER (...)`, or `OVER w`."""
+    return bool(_OVER.search(text))
+
+
 def nature_by_names(text: str) -> Nature:
     """A guess by the names of functions, for text that Spark cannot be asked about."""
     called = function_names(text)
     return Nature(
-        gathers=bool(called & AGGREGATES) or bool(_OVER.search(text)),
+        gathers=bool(called & AGGREGATES) or has_window(text),
         generates=bool(called & GENERATORS),
         volatile=bool(called & (CHANCE | PLACES | {NUMBERING})),
     )
