@@ -67,6 +67,16 @@ def test_an_operator_has_the_natures_of_all_its_expressions(rows: Any) -> None:
     assert nature_of(op, [rows]) == Nature(generates=True, volatile=True)
 
 
+def test_what_spark_cannot_be_asked_about_is_told_by_names(spark: Any) -> None:
+    df = (
+        spark.createDataFrame([], "at timestamp, v bigint")
+        .groupBy(F.window("at", "5 seconds"))
+        .agg(F.sum("v"))
+    )
+    op = ops.Select(name="s", inputs=("a",), columns=("*", "window_time(window)"))
+    assert nature_of(op, [df]) == Nature()
+
+
 def test_an_aggregate_that_nobody_here_knows_gives_one_row(spark: Any, rows: Any, tmp_path: Any) -> None:
     spark.range(8).selectExpr("id * 1D AS v").repartition(4).write.parquet(str(tmp_path / "in"))
     flow = sv.Workflow("unknown")

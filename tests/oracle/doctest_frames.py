@@ -280,7 +280,7 @@ class Examples:
     def _note(self, at: Statement | Comparison, error: Exception) -> None:
         said = [at.docstring, at.source.strip(), f"{type(error).__name__}: {error}"[:600]]
         if isinstance(error, UnsupportedMethod):
-            named = re.search(r"'(\w[\w.]*)'", str(error))
+            named = None if at.docstring == "broadcast" else re.search(r"'(\w[\w.]*)'", str(error))
             name = named[1] if named else at.docstring.split(".")[-1]
             self.report.unsupported[name] = self.report.unsupported.get(name, 0) + 1
         elif isinstance(error, SamovarError):

@@ -49,7 +49,9 @@ def nature_of(op: Op, inputs: Sequence[DataFrame]) -> Nature:
         try:
             _probe(df, alone, asked)
             found = [Nature()] * len(asked)
-        except PySparkException:
+        except (
+            Exception
+        ):  # Spark's analysis itself may fail on what it never meets in a condition (`window_time`)
             found = [_asked(df, alone, text) for text in asked]
     return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(found, asked, strict=True)))
 
@@ -65,8 +67,8 @@ def _is_column(text: str) -> bool:
 def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
     try:
         _probe(df, alone, [text])
-    except PySparkException as error:
-        condition = str(error.getCondition() or "")
+    except Exception as error:
+        condition = str(error.getCondition() or "") if isinstance(error, PySparkException) else ""
         if condition.startswith("INVALID_NON_DETERMINISTIC_EXPRESSIONS"):
             return Nature(volatile=True)
         if condition.startswith("UNSUPPORTED_EXPR_FOR_OPERATOR"):

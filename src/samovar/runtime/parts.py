@@ -20,8 +20,12 @@ def rows_in(folders: Iterable[Path]) -> int:
 
 
 def stored_as(schema: StructType) -> StructType:
-    """The same types under plain names, for files whose column names need not be unique or plain."""
+    """The same types under plain names, for files whose column names need not be unique or plain.
+
+    Marks of Spark's stay: `window_time` takes only columns that Spark has marked as time windows.
+    """
     made = StructType()
     for i, f in enumerate(schema.fields):
-        made = made.add(f"c{i}", f.dataType, True)
+        marks = {k: v for k, v in (f.metadata or {}).items() if k.startswith("spark.")}
+        made = made.add(f"c{i}", f.dataType, True, marks)
     return made
