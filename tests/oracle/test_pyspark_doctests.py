@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-LEAST = {"dataframe": 165, "group": 23, "column": 50, "window": 8, "functions": 400}
+LEAST = {"dataframe": 165, "group": 23, "column": 50, "window": 8, "functions": 480}
 """Results that must be equal in every mode when all docstrings of a module are executed."""
 
 UNSUPPORTED = {
@@ -30,7 +30,7 @@ UNSUPPORTED = {
     "statistics whose columns depend on the data, or are approximate": """approxQuantile corr cov crosstab describe
         freqItems sampleBy stat summary""",
     "partitions, of which an epoch has its own": "repartitionById repartitionByRange sortWithinPartitions",
-    "draws with replacement": "sample",
+    "the side of a join to read whole is chosen with build=": "broadcast",
     "not written yet": """colRegex groupingSets melt nearestByJoin to toJSON transpose unpivot withMetadata zip
         zipWithIndex metadataColumn""",
     "Python code on groups: frame.apply(YourOperator(), by=...)": """apply applyInArrow applyInPandas
@@ -41,7 +41,6 @@ UNSUPPORTED = {
 """Methods that Frames lack, by the reason why."""
 
 _PARTITIONS = "tells partitions, which an epoch has of its own"
-_AGAIN = "gives something else each time"
 
 _DRAWN = "draws follow the positions of rows here, and partitions in Spark"
 _FILES = "follows the partitions of its input; in these tests the rows lie in files (see test_samples.py)"
@@ -54,7 +53,6 @@ KNOWN = {
     ): f"its table is made with randn(42): {_DRAWN}",
     (r"DataFrame\.(sample|randomSplit)|monotonically_increasing_id", ""): _FILES,
     (r"DataFrame\.(coalesce|repartition)|spark_partition_id", "partition"): _PARTITIONS,
-    (r"now|current_timestamp|localtimestamp|current_time|uuid|unix_timestamp", ""): _AGAIN,
     (r"listagg_distinct|string_agg_distinct", ""): "distinct values have no order of their own",
     (r"input_file_name", ""): "the file is another one in these tests",
     (r"Column\.isin", "isin("): "a frame as a subquery: refused, with a semi join as the hint",
