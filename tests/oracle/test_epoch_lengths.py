@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
 
 import samovar as sv
+from samovar.errors import OperatorFailed
 
 ROWS = 40
 LENGTHS: dict[str, dict[str, Any]] = {
@@ -88,21 +89,42 @@ def test_looking_changes_nothing(kind: str, as_text: bool, spark: Any, files: Pa
         assert found["one file an epoch"] == found["one epoch"] == found["watched"]
 
 
+class FailsOnce(sv.Operator):
+    output = "*"
+
+    def __init__(self, mended: str) -> None:
+        self.mended = mended
+
+    def process(self, row: Any, port: int = 0) -> Any:
+        if row["n"] == 25 and not Path(self.mended).exists():
+            raise ValueError("not mended yet")
+        yield row
+
+
 def test_a_resumed_run_has_the_present_and_the_draws_it_started_with(
     spark: Any, files: Path, tmp_path: Path
 ) -> None:
     flow = sv.Workflow("resumed")
     rows = flow.read.parquet(str(files / "parquet"))
-    columns = ("n", "current_timestamp() AS at", "rand() AS r", "monotonically_increasing_id() AS id")
-    rows.selectExpr(*columns).sink("S")
-    run = flow.start(spark=spark, record=tmp_path, epoch_bytes=1)
-    run.stop()
-    again = sv.open(run._recording.path).resume(spark=spark)
+    mended = tmp_path / "mended"
+    passed = rows.select("n").apply(FailsOnce(str(mended)))
+    passed.selectExpr("n", "current_timestamp() AS at").sink("S")
+    passed.selectExpr("n", "rand() AS r", "monotonically_increasing_id() AS id").sink("T")
+    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    with pytest.raises(OperatorFailed):
+        run.wait(progress=False)
+    past = sv.open(run.recording, spark=spark)
+    before = past.result("S").to_pylist()
+    assert 0 < len(before) < ROWS  # otherwise nothing of the first process could be contradicted
+    mended.touch()
+    again = past.resume()
     again.wait(progress=False)
     found = again.result("S").to_pylist()
+    assert found[: len(before)] == before
     assert len(found) == ROWS
     assert len({row["at"] for row in found}) == 1
-    assert len({row["r"] for row in found}) == len({row["id"] for row in found}) == ROWS
+    drawn = again.result("T").to_pylist()
+    assert len({row["r"] for row in drawn}) == len({row["id"] for row in drawn}) == ROWS
 
 
 def test_aggregates_that_are_selected_take_rows_in_their_order(spark: Any, files: Path) -> None:

@@ -51,7 +51,7 @@ def nature_of(op: Op, inputs: Sequence[DataFrame]) -> Nature:
             found = [Nature()] * len(asked)
         except (
             Exception
-        ):  # Spark's analysis itself may fail on what it never meets in a condition (`window_time`)
+        ):  # more than PySpark's: the analysis may break on what no condition has (`window_time`)
             found = [_asked(df, alone, text) for text in asked]
     return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(found, asked, strict=True)))
 
@@ -75,9 +75,8 @@ def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
             return Nature(gathers=True)
         if condition.startswith("UNSUPPORTED_GENERATOR"):
             return Nature(generates=True)
-        return nature_by_names(
-            text
-        )  # something that cannot stand in a condition at all, such as `stack(...) AS (a, b)`
+        # it cannot stand in a condition at all, as `stack(...) AS (a, b)` cannot
+        return nature_by_names(text)
     return Nature()
 
 
