@@ -97,7 +97,7 @@ def _payments(folder: Path, rows: int) -> Path:
 
 def _child(spec: dict[str, Any]) -> dict[str, Any]:
     import samovar as sv
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     class Highest(sv.Operator):
         output = "id bigint, customer string, amount double, highest double"

@@ -36,7 +36,7 @@ def users_session(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def spark(users_session: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session of the whole run, on two local cores. Tests must not stop it or leave settings changed."""
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     conf = {
         "spark.ui.enabled": False,
@@ -55,7 +55,7 @@ def plain_session(conf: Mapping[str, Any]) -> SparkSession:
     """A session as PySpark's documentation makes it; Samovar only says where Java and Python are."""
     from pyspark.sql import SparkSession
 
-    from samovar.runtime.java import find_java, launch_home
+    from samovar.runtime.spark.java import find_java, launch_home
 
     os.environ.setdefault("JAVA_HOME", str(launch_home(find_java())))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from samovar.replay.past import open_recording as open
     from samovar.runtime.progress import OperatorProgress, Progress
     from samovar.runtime.run import Run
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
 __all__ = [
     "Frame",
@@ -65,7 +65,7 @@ _LAZY = {
     "open": ("samovar.replay.past", "open_recording"),
     "Progress": ("samovar.runtime.progress", "Progress"),
     "OperatorProgress": ("samovar.runtime.progress", "OperatorProgress"),
-    "spark_session": ("samovar.runtime.session", "spark_session"),
+    "spark_session": ("samovar.runtime.spark.session", "spark_session"),
 }
 
 

@@ -36,7 +36,7 @@ def samovar_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """One Spark session for the whole run. A session that is there already is used, and left as it is."""
     from pyspark.sql import SparkSession
 
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     live = SparkSession.getActiveSession()
     if live is not None:

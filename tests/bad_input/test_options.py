@@ -115,7 +115,7 @@ def outside(script: str, tmp_path: Path, *, timeout: float = 240) -> subprocess.
 
 DYING = """
 import samovar as sv
-from samovar.runtime.session import spark_session
+from samovar.runtime.spark.session import spark_session
 spark = spark_session(master="local[2]", conf={"spark.ui.enabled": "false", "spark.driver.memory": "512m"})
 flow = sv.Workflow("shop")
 src = flow.read.parquet("payments", name="src")

@@ -90,7 +90,7 @@ def test_a_count_that_an_epoch_of_spark_reaches_pauses_at_its_end(story: Story) 
 
 
 class Counting:
-    """Workers that count as `runtime/breaking.py` does, against a machine."""
+    """Workers that count as `runtime/worker/breakpoints.py` does, against a machine."""
 
     def __init__(self, story: Story, workers: int, late: bool) -> None:
         self.story = story

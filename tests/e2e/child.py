@@ -88,10 +88,10 @@ def _die() -> None:
 def _arm(at: str, nth: int, when: str) -> None:
     """Have this process kill itself in the nth commit of an epoch, or the nth move of a published file."""
     from samovar.record import log
-    from samovar.runtime import publish
+    from samovar.runtime import publication
 
     count = 0
-    append, move = log.Log.append, publish._move
+    append, move = log.Log.append, publication._move
 
     def deadly_append(self: log.Log, fact: log.Fact) -> None:
         nonlocal count
@@ -117,7 +117,7 @@ def _arm(at: str, nth: int, when: str) -> None:
             _die()
 
     log.Log.append = deadly_append  # type: ignore[method-assign]
-    publish._move = deadly_move
+    publication._move = deadly_move
 
 
 def main(spec: dict[str, Any]) -> int:
@@ -125,7 +125,7 @@ def main(spec: dict[str, Any]) -> int:
     from tests.e2e.flows import build
 
     import samovar as sv
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     die_with_parent()
     logging.basicConfig(level=logging.INFO)

@@ -23,7 +23,7 @@ from types import TracebackType
 
 import psutil
 
-from samovar.runtime.java import find_java, launch_home
+from samovar.runtime.spark.java import find_java, launch_home
 
 __all__ = ["Cluster", "can_hide"]
 

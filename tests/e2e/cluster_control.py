@@ -18,7 +18,7 @@ def main(spec: dict[str, Any]) -> int:
     """Pause, look, set a breakpoint, go on; 0 when the results are those of an undisturbed run."""
     from tests.runtime.test_control_random import rows_of, workflow
 
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     die_with_parent()
     folder = Path(spec["folder"])

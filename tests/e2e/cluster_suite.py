@@ -23,7 +23,7 @@ def main(spec: dict[str, Any]) -> int:
     from benchmarks.workflows import WORKFLOWS
 
     import samovar as sv
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     die_with_parent()
     logging.basicConfig(level=logging.WARNING)

@@ -93,7 +93,7 @@ def _outcome(spark: Any, spec: dict[str, Any], case: dict[str, Any]) -> dict[str
 
 def main(spec: dict[str, Any]) -> int:
     """Run all cases, one after the other, in one session."""
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     die_with_parent()
     logging.basicConfig(level=logging.WARNING)

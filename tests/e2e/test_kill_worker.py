@@ -16,7 +16,7 @@ from tests.e2e.flows import build, everything, payments
 
 import samovar as sv
 from samovar.errors import OperatorFailed, RunError
-from samovar.runtime.engine import ATTEMPTS
+from samovar.runtime.epochs.epoch_runner import ATTEMPTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,8 +17,8 @@ from pyspark.sql.types import VariantVal
 
 from samovar.errors import RecordingCorrupt, WorkflowError
 from samovar.record.plain_values import from_plain, to_plain
-from samovar.runtime.decisions import Decided, read_decisions, write_decisions
-from samovar.runtime.turning import Turned, keep_turned, read_turned
+from samovar.runtime.exchange.code_switch import Turned, keep_turned, read_turned
+from samovar.runtime.exchange.decisions import Decided, read_decisions, write_decisions
 
 zones = st.just(None) | st.integers(-720, 720).map(lambda m: timezone(timedelta(minutes=m)))
 scalars = (

@@ -30,7 +30,7 @@ from samovar.record.state_files import (
     restore,
     write_state,
 )
-from samovar.runtime.code import by_value
+from samovar.runtime.pickles import by_value
 
 
 class Everything(sv.Operator):

@@ -11,7 +11,6 @@ import pytest
 
 import samovar as sv
 from samovar.replay import leaves, travel
-from samovar.runtime import marks
 
 
 class Diary(sv.Operator):
@@ -32,7 +31,7 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
     monkeypatch.setattr(travel, "WINDOW", 3)
     monkeypatch.setattr(travel, "MARGIN", 1)
     monkeypatch.setattr(
-        marks, "EVERY", 5
+        checkpoint_policy, "EVERY", 5
     )  # marks would come often, but an order of arrival has no places for them
     (tmp_path / "in").mkdir()
     for i in range(4):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.replay import excerpts, replayed
 from samovar.replay.trace import Window
-from samovar.runtime.sources import ROW_BITS
+from samovar.runtime.sources.units import ROW_BITS
 
 ROWS = 50
 WINDOWS = [(None, None), (None, (0, 7)), ((0, 30), (0, 31)), ((0, 45), (1, 12)), ((1, 49), None)]

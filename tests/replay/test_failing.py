@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.record.log import EpochFailed, Log, read_log
 from samovar.replay import leaves, tracing
-from samovar.runtime import marks
+from samovar.runtime.epochs import checkpoint_policy
 
 ROWS, BAD = 600, 570
 LAST_MARK = ROWS * 6 // 7
@@ -86,7 +86,7 @@ Failed = Callable[..., sv.Past]
 
 @pytest.fixture
 def failed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failed:
-    monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(leaves, "SMALLEST", 3)
     (tmp_path / "in").mkdir()
     for i in range(2):

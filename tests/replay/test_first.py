@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.errors import SamovarError
 from samovar.replay import queries, tracing
-from samovar.runtime import marks
+from samovar.runtime.epochs import checkpoint_policy
 
 ROWS = 400
 
@@ -132,7 +132,7 @@ class PerKey(sv.Operator):
 def test_pieces_between_marks_are_searched_in_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(tracing, "PIECE", 0.0)
     (tmp_path / "in").mkdir()
     for i in range(2):

@@ -16,7 +16,7 @@ from tests.runtime.steered import Gated, numbers, wait_for
 import samovar as sv
 from samovar.errors import RecordingCorrupt
 from samovar.replay import leaves
-from samovar.runtime import marks
+from samovar.runtime.epochs import checkpoint_policy
 
 FLIPS = 100
 """In the slow run, over all kinds; the default run has one of each kind."""
@@ -87,7 +87,7 @@ NO_CONTENT = {"LOCK", "_SUCCESS"}
 @pytest.fixture(scope="module")
 def recordings(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(marks, "EVERY", 50)
+        patch.setattr(checkpoint_policy, "EVERY", 50)
         patch.setattr(leaves, "SMALLEST", 3)
         base = tmp_path_factory.mktemp("flips")
         yield {

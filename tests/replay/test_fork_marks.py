@@ -22,8 +22,9 @@ from samovar.record.state_files import Header, read_state, restore, write_state
 from samovar.record.store import Recording
 from samovar.replay import forks, leaves
 from samovar.replay.beginning import usable_mark
-from samovar.runtime import keeping, marks
-from samovar.runtime.prints import Prints
+from samovar.runtime.epochs import checkpoint_policy
+from samovar.runtime.exchange import kept_rows
+from samovar.runtime.exchange.fingerprints import Prints
 
 ROWS = 600
 
@@ -96,7 +97,7 @@ def branching(rows: Any) -> None:
 
 @pytest.fixture
 def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., sv.Past]:
-    monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(leaves, "SMALLEST", 3)
 
     def made(build: Callable[..., None]) -> sv.Past:
@@ -219,7 +220,7 @@ Steps = st.lists(st.one_of(st.integers(0, 40), st.none()), max_size=12)
 @given(Steps)
 def test_what_is_kept_up_to_a_mark_is_what_was_given_before_it(steps: list[int | None]) -> None:
     with tempfile.TemporaryDirectory() as made:
-        keeper = keeping.Keeper(Path(made), 3, math.inf)
+        keeper = kept_rows.Keeper(Path(made), 3, math.inf)
         given, at_mark = 0, [0]
         for step in steps:
             if step is None:
@@ -234,15 +235,15 @@ def test_what_is_kept_up_to_a_mark_is_what_was_given_before_it(steps: list[int |
         header = Header(operator="R", bucket=3, epoch=0, passed=passed, marks=tuple(range(1, passed + 1)))
         schema = pa.schema([("x", pa.int64())])
         for mark, rows in enumerate([*at_mark, given]):
-            files = [str(f) for f in keeping.kept_files(Path(made), header, mark)]
-            batches = keeping.read_kept(files, schema, rows)
+            files = [str(f) for f in kept_rows.kept_files(Path(made), header, mark)]
+            batches = kept_rows.read_kept(files, schema, rows)
             assert [x for b in batches for x in b.column(0).to_pylist()] == list(range(rows))
             with pytest.raises(sv.SamovarError):
-                list(keeping.read_kept(files, schema, rows + 1))
+                list(kept_rows.read_kept(files, schema, rows + 1))
 
 
 def test_keeping_stops_when_it_costs_too_much_and_leaves_nothing(tmp_path: Path) -> None:
-    keeper = keeping.Keeper(tmp_path, 0, -math.inf)
+    keeper = kept_rows.Keeper(tmp_path, 0, -math.inf)
     keeper.add(pa.RecordBatch.from_pydict({"x": [1, 2]}))
     assert not keeper.keeps
     keeper.cut(1)

@@ -12,7 +12,7 @@ import pytest
 import samovar as sv
 from samovar.record.store import Recording
 from samovar.runtime.rollback import whole_epochs
-from samovar.runtime.written import read_graph
+from samovar.runtime.workflow_file import read_graph
 
 
 class Tally(sv.Operator):

@@ -11,7 +11,7 @@ import pytest
 
 import samovar as sv
 from samovar.record.log import Counters, EpochCommitted
-from samovar.runtime.interactions import Interactions
+from samovar.runtime.live.interactions import Interactions
 
 
 class Sum(sv.Operator):

@@ -16,7 +16,7 @@ from samovar.record.log import Interaction
 from samovar.replay import leaves
 from samovar.replay.replayed import Windowed
 from samovar.replay.trace import Window
-from samovar.runtime import marks
+from samovar.runtime.epochs import checkpoint_policy
 
 ROWS = 600
 
@@ -63,7 +63,7 @@ def expected(tuples: int) -> dict[str, Any]:
 
 @pytest.fixture
 def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past:
-    monkeypatch.setattr(marks, "EVERY", 100)
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(leaves, "SMALLEST", 3)
     (tmp_path / "in").mkdir()
     for i in range(2):
@@ -124,7 +124,7 @@ def test_the_cost_of_a_jump_is_known_from_the_log(past: sv.Past) -> None:
     early, late = past.jump_cost(to(1)), past.jump_cost(to(590))
     assert early.bytes == 0
     assert late.bytes > 1000
-    assert marks.JUMP <= late.seconds <= marks.JUMP + seconds / 6
+    assert checkpoint_policy.JUMP <= late.seconds <= checkpoint_policy.JUMP + seconds / 6
     with pytest.raises(sv.errors.UnknownName):
         past.jump_cost("I9")
 

@@ -10,8 +10,8 @@ import pytest
 
 import samovar as sv
 from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
-from samovar.runtime.code import by_value
-from samovar.runtime.tasks import Stage, Task
+from samovar.runtime.exchange.task import Stage, Task
+from samovar.runtime.pickles import by_value
 
 SCHEMA = pa.schema([pa.field("v", pa.int64()), pa.field("total", pa.int64())])
 

@@ -9,8 +9,8 @@ from pathlib import Path
 _A_TASK = """
 import sys
 import pyarrow as pa
-from samovar.runtime.attending import attend
-from samovar.runtime.tasks import Task
+from samovar.runtime.worker.task_control import attend
+from samovar.runtime.exchange.task import Task
 
 task = Task("run", 0, "a", (), 0, False, sys.argv[1], control=(("127.0.0.1", 9), "run", b"secret"))
 attendance = attend(task, None)

@@ -12,9 +12,9 @@ import pytest
 
 import samovar as sv
 from samovar.errors import CountsDiffer
-from samovar.runtime import epoch
-from samovar.runtime.parts import rows_in
-from samovar.runtime.worker import FLUSH
+from samovar.runtime.epochs import epoch
+from samovar.runtime.parquet_files import rows_in
+from samovar.runtime.worker.chain import FLUSH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.errors import RunError, SchemaProblem, UnknownName
 from samovar.graph import operators as ops
-from samovar.runtime.charts import POINTS, drawn
+from samovar.runtime.chart_points import POINTS, drawn
 
 
 def files(folder: Path, table: pa.Table, cuts: int = 3) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.runtime.steered import numbers
 
 import samovar as sv
-from samovar.runtime.console import MOST, Console
+from samovar.runtime.exchange.console import MOST, Console
 
 
 class Loud(sv.Operator):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from samovar.runtime.delivery import Carried, carried_by, check_seen, deliver
-from samovar.runtime.tasks import Task
-from samovar.runtime.user_errors import Failure
+from samovar.runtime.exchange.delivery import Carried, carried_by, check_seen, deliver
+from samovar.runtime.exchange.task import Task
+from samovar.runtime.exchange.user_errors import Failure
 
 FAILURE = Failure(
     "op", {"n": 1, "on": date(2026, 1, 31)}, "ValueError: no", "Traceback", hint="h", position=(0, 7), taken=3

@@ -19,12 +19,12 @@ from samovar.control.client import forget_clients
 from samovar.control.desk import Desk
 from samovar.ids import CONTROL
 from samovar.record.state_files import dumps, read_state, restore
-from samovar.runtime import holding, loading
-from samovar.runtime.code import by_value
-from samovar.runtime.decisions import read_decisions
-from samovar.runtime.functions import chain_function
-from samovar.runtime.plain_states import attributes
-from samovar.runtime.tasks import Stage, Task
+from samovar.runtime.exchange.decisions import read_decisions
+from samovar.runtime.exchange.plain_states import attributes
+from samovar.runtime.exchange.task import Stage, Task
+from samovar.runtime.pickles import by_value
+from samovar.runtime.worker.chain import bucket_state, undoable_chain
+from samovar.runtime.worker.entry import chain_function
 
 Row = dict[str, Any]
 Decide = Callable[[Any], tuple[str, Row | None]]
@@ -73,9 +73,9 @@ class Total(sv.Operator):
 
 @pytest.fixture(autouse=True)
 def fresh_worker() -> Iterator[None]:
-    loading._cache.clear()
+    bucket_state._cache.clear()
     yield
-    loading._cache.clear()
+    bucket_state._cache.clear()
     forget_clients()
 
 
@@ -157,8 +157,8 @@ def test_an_edited_tuple_takes_the_place_of_the_other(tmp_path: Path) -> None:
 def test_a_second_failure_far_behind_is_undone_from_a_later_base(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holding, "EVERY", 0.0)
-    monkeypatch.setattr(holding, "SHARE", 1e9)  # a base before every tuple
+    monkeypatch.setattr(undoable_chain, "EVERY", 0.0)
+    monkeypatch.setattr(undoable_chain, "SHARE", 1e9)  # a base before every tuple
     rows = held(tmp_path, lambda _: ("skip", None), Fussy(3, 4, 9), Total())
     rest = [x for x in range(12) if x not in (3, 4, 9)]
     assert rows == plain(rest)

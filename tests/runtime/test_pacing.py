@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from samovar.runtime.pacing import Pacer
+from samovar.runtime.epochs.pacer import Pacer
 
 MB = 1 << 20
 

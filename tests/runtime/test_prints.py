@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.errors import ReplayDiffers
-from samovar.runtime.prints import BLOCK, EVERY, Prints, told_in
+from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Prints, told_in
 
 ROWS: list[tuple[Any, ...]] = [(i, f"row {i}", i / 7) for i in range(3 * EVERY)]
 

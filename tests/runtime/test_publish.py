@@ -13,7 +13,7 @@ import pytest
 
 import samovar as sv
 from samovar.errors import OperatorFailed, StorageProblem, WorkflowError
-from samovar.runtime import publish
+from samovar.runtime import publication
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -195,7 +195,7 @@ def test_an_interrupted_publish_is_finished_by_a_resume(
     target = tmp_path / "out"
     if mode in ("overwrite", "append"):
         _existing(target)
-    real, moved = publish._move, 0
+    real, moved = publication._move, 0
 
     def interrupted(file: Path, to: Path) -> None:
         nonlocal moved
@@ -205,7 +205,7 @@ def test_an_interrupted_publish_is_finished_by_a_resume(
         real(file, to)
 
     with monkeypatch.context() as patched:
-        patched.setattr(publish, "_move", interrupted)
+        patched.setattr(publication, "_move", interrupted)
         run = _run(spark, source, tmp_path, lambda r: r.write.mode(mode).parquet(str(target), name="W"))
         with pytest.raises(StorageProblem, match="Input/output error"):
             run.wait(progress=False)
@@ -254,9 +254,9 @@ def test_a_move_onto_another_disk_shows_no_half_file(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "copy2", torn)
         with pytest.raises(OSError, match="No space left"):
-            publish._move(file, to)
+            publication._move(file, to)
     assert list(to.parent.iterdir()) == []
     assert file.read_bytes() == b"rows"
-    publish._move(file, to)
+    publication._move(file, to)
     assert to.read_bytes() == b"rows"
     assert not file.exists()

@@ -23,7 +23,7 @@ from samovar.record.digests import note_sound
 from samovar.record.log import EpochCommitted, RunResumed, RunStarted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording
-from samovar.runtime.failures import damage_in
+from samovar.runtime.failures.explanation import damage_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from samovar.errors import EnvironmentProblem
-from samovar.runtime import session as session_module
-from samovar.runtime.session import (
+from samovar.runtime.spark import session as session_module
+from samovar.runtime.spark.session import (
     driver_memory_mib,
     free_ui_port,
     local_cores,

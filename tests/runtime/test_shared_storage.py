@@ -13,9 +13,9 @@ from pyspark import cloudpickle
 
 from samovar.errors import EnvironmentProblem, StorageNotShared
 from samovar.ids import VERSION
-from samovar.runtime import shared_storage
 from samovar.runtime.folders import is_scratch, new_scratch
-from samovar.runtime.shared_storage import Seen, SharedStorage, check_shared
+from samovar.runtime.spark import shared_storage
+from samovar.runtime.spark.shared_storage import Seen, SharedStorage, check_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

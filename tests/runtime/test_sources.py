@@ -12,7 +12,7 @@ import pytest
 
 import samovar as sv
 from samovar.errors import SourceChanged, SourceError
-from samovar.runtime.written import read_sources
+from samovar.runtime.workflow_file import read_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,11 +14,11 @@ import pytest
 import samovar as sv
 from samovar.ids import BUCKET, CONTROL, PORT
 from samovar.record.state_files import read_header
-from samovar.runtime import loading
-from samovar.runtime.code import by_value
-from samovar.runtime.functions import chain_function
-from samovar.runtime.tasks import Stage, Task, Version
-from samovar.runtime.user_errors import Failure
+from samovar.runtime.exchange.task import Stage, Task, Version
+from samovar.runtime.exchange.user_errors import Failure
+from samovar.runtime.pickles import by_value
+from samovar.runtime.worker.chain import bucket_state
+from samovar.runtime.worker.entry import chain_function
 
 Row = dict[str, Any]
 
@@ -65,9 +65,9 @@ SCHEMA = pa.schema([("v", pa.int64()), ("total", pa.int64())])
 
 @pytest.fixture(autouse=True)
 def fresh_worker() -> Iterator[None]:
-    loading._cache.clear()
+    bucket_state._cache.clear()
     yield
-    loading._cache.clear()
+    bucket_state._cache.clear()
 
 
 def task(
@@ -151,18 +151,18 @@ def test_it_does_not_matter_which_worker_goes_on(forget: bool, tmp_path: Path) -
         made = task(tmp_path, Sum(), epoch=epoch, versions=versions(tmp_path, *range(epoch)) if epoch else {})
         result = rows(chain_function(made), batch([value]))
         if forget:
-            loading._cache.clear()
+            bucket_state._cache.clear()
     assert result == [(3, 6)]
 
 
 def test_a_worker_with_an_older_state_catches_up(tmp_path: Path) -> None:
     rows(chain_function(task(tmp_path, Sum())), batch([1]))
-    older = dict(loading._cache)
+    older = dict(bucket_state._cache)
     kept = {k: pickle.loads(pickle.dumps(v.instance)) for k, v in older.items()}
-    loading._cache.clear()
+    bucket_state._cache.clear()
     rows(chain_function(task(tmp_path, Sum(), epoch=1, versions=versions(tmp_path, 0))), batch([10]))
     assert all(i.total == 1 for i in kept.values())  # the state of the first epoch, as another worker has it
-    loading._cache.clear()
+    bucket_state._cache.clear()
     last = task(tmp_path, Sum(), epoch=2, versions=versions(tmp_path, 0, 1))
     assert rows(chain_function(last), batch([100])) == [(100, 111)]
 

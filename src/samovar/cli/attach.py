@@ -19,7 +19,7 @@ from samovar.cli.running import Output, session, spark_settings
 from samovar.control.visiting import Visit, read_address
 from samovar.record.store import Recording
 from samovar.replay.past import Past, open_recording
-from samovar.runtime.written import read_graph
+from samovar.runtime.workflow_file import read_graph
 
 __all__ = ["attach"]
 

@@ -24,7 +24,7 @@ from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.replay.past import Past
-from samovar.runtime import code
+from samovar.runtime import pickles
 
 __all__ = ["LIVE", "Attached"]
 
@@ -256,7 +256,7 @@ class Attached:
             if not joined or name.strip("\"'") not in self.graph.ops:
                 raise TimeTravelError(f"Expected OP=file.py:Class, got `{word.text}`.")
             operator = name.strip("\"'")
-            changes[operator] = code.by_value(load_operator(named.strip("\"'")), operator)
+            changes[operator] = pickles.by_value(load_operator(named.strip("\"'")), operator)
         return self._live("modify", changes=changes)
 
 

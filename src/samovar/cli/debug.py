@@ -27,7 +27,7 @@ from samovar.cli.printing import output, print_json
 from samovar.cli.running import INTERRUPTED, Output, session, spark_settings
 from samovar.errors import RecordingError, SamovarError
 from samovar.replay.past import open_recording
-from samovar.runtime.tags import cancel_tagged
+from samovar.runtime.spark.job_tags import cancel_tagged
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

@@ -26,8 +26,8 @@ from typing import Annotated, Literal
 import typer
 
 from samovar.errors import EnvironmentProblem
-from samovar.runtime.java import find_java
-from samovar.runtime.session import (
+from samovar.runtime.spark.java import find_java
+from samovar.runtime.spark.session import (
     driver_memory_mib,
     free_ui_port,
     hostname_resolves,
@@ -241,7 +241,7 @@ def check_job(timeout: float = _JOB_TIMEOUT) -> Check:
 
 def _job() -> None:
     """The job of `check_job`: counts through a Python worker and prints which Spark did it."""
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     spark = spark_session(app_name="samovar doctor")
 

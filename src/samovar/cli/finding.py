@@ -119,7 +119,7 @@ def look(path: Path) -> Found:
     recording = Recording(path)
     graph: Graph | None = None
     if history.started is not None:
-        from samovar.runtime.written import read_graph
+        from samovar.runtime.workflow_file import read_graph
 
         try:
             graph = read_graph(recording)

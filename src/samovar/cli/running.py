@@ -25,10 +25,10 @@ from samovar.cli.printing import messages, output, print_json, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
 from samovar.runtime.display import counted, duration, size
-from samovar.runtime.rejected import read_rejected, reading_hint
 from samovar.runtime.run import Run
-from samovar.runtime.session import spark_session
-from samovar.runtime.written import read_sources
+from samovar.runtime.sources.rejected_rows import read_rejected, reading_hint
+from samovar.runtime.spark.session import spark_session
+from samovar.runtime.workflow_file import read_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,9 +27,9 @@ from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted, RunResumed
 from samovar.runtime.display import count, counted, duration, size
 from samovar.runtime.progress import OperatorProgress
-from samovar.runtime.reading import recorded_progress
-from samovar.runtime.rejected import read_rejected, reading_hint
-from samovar.runtime.written import read_sources
+from samovar.runtime.sources.rejected_rows import read_rejected, reading_hint
+from samovar.runtime.summary import recorded_progress
+from samovar.runtime.workflow_file import read_sources
 
 __all__ = ["show"]
 

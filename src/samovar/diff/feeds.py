@@ -21,9 +21,9 @@ from samovar.diff.events import Side
 from samovar.diff.problems import SideProblem, shown
 from samovar.diff.sides import chosen_sink, is_recording
 from samovar.record.store import Recording
-from samovar.runtime.reading import read_result
 from samovar.runtime.run import Run
-from samovar.runtime.written import read_graph
+from samovar.runtime.summary import read_result
+from samovar.runtime.workflow_file import read_graph
 
 __all__ = ["Feed", "as_feed"]
 

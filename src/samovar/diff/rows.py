@@ -140,7 +140,7 @@ def _listed(columns: Columns | None) -> list[str]:
 def _struct(schema: str) -> StructType:
     from pyspark.sql.types import StructType
 
-    from samovar.runtime.session import spark_session
+    from samovar.runtime.spark.session import spark_session
 
     spark_session()  # Spark parses the schema
     made = StructType.fromDDL(schema)

@@ -23,8 +23,8 @@ from samovar.errors import UnknownName
 from samovar.graph import operators as ops
 from samovar.record.store import LOG, Recording
 from samovar.runtime.run import Run
-from samovar.runtime.session import spark_session
-from samovar.runtime.written import read_graph
+from samovar.runtime.spark.session import spark_session
+from samovar.runtime.workflow_file import read_graph
 
 __all__ = ["Given", "as_side", "chosen_sink", "is_recording", "is_table", "session_of"]
 

@@ -1,6 +1,6 @@
 """The part of a past epoch before a fork's moment, done again by the old logic as the fork's first epoch of its own.
 
-Where the run kept states and rows at marks (see runtime/keeping.py), only the tuples between the last mark before the
+Where the run kept states and rows at marks (see runtime/exchange/kept_rows.py), only the tuples between the last mark before the
 moment and the moment are processed: stateful Python operators take up their states there and first give what they gave,
 so that everything behind them gets the same rows in the same order as from the whole part. Native operators behind them
 are computed again from these. Otherwise the part is done from the epoch's start on. Either way calls of `log_result`
@@ -29,11 +29,11 @@ from samovar.record.store import slug_unique
 from samovar.replay.links import link
 from samovar.replay.replayed import Windowed, at_or_behind
 from samovar.replay.trace import Position
-from samovar.runtime.attending import Control
-from samovar.runtime.epoch import Epoch, EpochRange, Outcome, RunContext
-from samovar.runtime.keeping import kept_files, kept_folder
-from samovar.runtime.sources import ROW_BITS
-from samovar.runtime.tasks import Begun, Stage, Task
+from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
+from samovar.runtime.exchange.kept_rows import kept_files, kept_folder
+from samovar.runtime.exchange.task import Begun, Stage, Task
+from samovar.runtime.sources.units import ROW_BITS
+from samovar.runtime.worker.task_control import Control
 
 __all__ = ["Beginning", "usable_mark"]
 

@@ -23,7 +23,7 @@ from samovar.compile.analysis import empty_frame
 from samovar.compile.columns import quiet_analysis
 from samovar.compile.plan import Plan
 from samovar.errors import TimeTravelError, nearest
-from samovar.runtime.said import Said
+from samovar.runtime.failures.spark_errors import Said
 
 __all__ = ["Asked", "rows_asked"]
 

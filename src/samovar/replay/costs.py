@@ -9,7 +9,7 @@ from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted, Interaction
 from samovar.record.state_files import is_mark
 from samovar.record.store import History, Recording
-from samovar.runtime.marks import JUMP
+from samovar.runtime.epochs.checkpoint_policy import JUMP
 
 __all__ = ["JumpCost", "jump_cost"]
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from samovar.ids import position_columns
 from samovar.replay.trace import Window
-from samovar.runtime.sources import ROW_BITS, Source
+from samovar.runtime.sources.units import ROW_BITS, Source
 
 __all__ = ["excerpt"]
 

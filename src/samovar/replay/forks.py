@@ -42,16 +42,16 @@ from samovar.replay.links import link
 from samovar.replay.segments import Segment
 from samovar.replay.trace import Position, Window
 from samovar.replay.tracing import Tracer
-from samovar.runtime.code import by_value
-from samovar.runtime.decisions import Decided, read_decisions
-from samovar.runtime.engine import commit_epoch
-from samovar.runtime.epoch import Epoch, EpochRange, RunContext
-from samovar.runtime.expressions import other_expression, plan_with
-from samovar.runtime.modifying import code_path
+from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.epochs.epoch_runner import commit_epoch
+from samovar.runtime.exchange.decisions import Decided, read_decisions
+from samovar.runtime.live.expression_change import other_expression, plan_with
+from samovar.runtime.live.modification import code_path
+from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
-from samovar.runtime.sources import ROW_BITS, Source, Unit, read_units
-from samovar.runtime.written import write_down
+from samovar.runtime.sources.units import ROW_BITS, Source, Unit, read_units
+from samovar.runtime.workflow_file import write_down
 
 __all__ = ["Cut", "changed_graph", "start_fork"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from samovar.compile.plan import Plan
 from samovar.replay.segments import Segment, edges_of, leaves_of
 from samovar.replay.trace import Position
-from samovar.runtime.sources import ROW_BITS, Source, stretches_of
+from samovar.runtime.sources.units import ROW_BITS, Source, stretches_of
 
 __all__ = ["Leaves", "Run"]
 

@@ -23,7 +23,7 @@ from samovar.replay.trace import ABSENT, Change, Position, Window
 
 if TYPE_CHECKING:
     from samovar.replay.tracing import Tracer
-    from samovar.runtime.epoch import Epoch
+    from samovar.runtime.epochs.epoch import Epoch
 
 __all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start"]
 

@@ -19,9 +19,9 @@ from samovar.replay.queries import Predicate, find_first, log_rows
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
 from samovar.runtime.plans import plans_of
-from samovar.runtime.recorded import Past as Recorded
-from samovar.runtime.session import spark_session
-from samovar.runtime.written import read_graph
+from samovar.runtime.recorded_run import Past as Recorded
+from samovar.runtime.spark.session import spark_session
+from samovar.runtime.workflow_file import read_graph
 
 __all__ = ["Past", "open_recording"]
 

@@ -35,7 +35,7 @@ from samovar.replay.states import attributes
 from samovar.replay.trace import END, Position, StepKey, Window, parent_of
 from samovar.replay.travel import Stretch, Travel
 from samovar.replay.worker import Probe, Record
-from samovar.runtime.said import Said
+from samovar.runtime.failures.spark_errors import Said
 
 __all__ = [
     "Predicate",

@@ -1,7 +1,7 @@
 """Past epochs computed again: as they ran, or with positions on every edge and cut to a window.
 
 A window starts where the state of its Python operators is known: at the epoch's start, or at the last mark before it
-(see runtime/marks.py). Operators whose values cannot be computed again give what they gave.
+(see runtime/epochs/checkpoint_policy.py). Operators whose values cannot be computed again give what they gave.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from samovar.replay.worker import (
     probing_function,
     tracing_function,
 )
-from samovar.runtime.decisions import read_decisions
-from samovar.runtime.epoch import Epoch, EpochRange, RunContext
-from samovar.runtime.parts import CHECKED
-from samovar.runtime.sources import ROW_BITS, Source, file_ordinal
-from samovar.runtime.tasks import Task, Version
-from samovar.runtime.turning import read_turns
+from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.exchange.code_switch import read_turns
+from samovar.runtime.exchange.decisions import read_decisions
+from samovar.runtime.exchange.task import Task, Version
+from samovar.runtime.parquet_files import CHECKED
+from samovar.runtime.sources.units import ROW_BITS, Source, file_ordinal
 
 __all__ = ["Replayed", "Windowed", "at_or_behind"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from samovar.record.blocks import patched
 from samovar.replay.trace import ABSENT, Change
-from samovar.runtime.plain_states import attributes, merged
+from samovar.runtime.exchange.plain_states import attributes, merged
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
 

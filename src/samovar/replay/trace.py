@@ -27,7 +27,7 @@ Position = tuple[int, ...]
 StepKey = tuple[str, int]
 """An operator and the number of its step in the trace."""
 END = 1 << 62
-"""What operators give at the end of their input comes after all tuples (see runtime/worker.py)."""
+"""What operators give at the end of their input comes after all tuples (see runtime/worker/chain.py)."""
 
 
 class _Absent:

@@ -1,7 +1,7 @@
 """Traces from Spark: one segment, one window of positions, every operator's tuples in a single job.
 
 Native operators run as they ran, with positions on every edge; Python operators run the recorded code under trace (see
-worker.py). A window is a range of the leaves' positions. Where an operator on the level needs what came before the
+chain.py). A window is a range of the leaves' positions. Where an operator on the level needs what came before the
 window (a stateful Python operator, a limit), the rows from the epoch's start on flow through it too, untraced.
 """
 
@@ -43,18 +43,18 @@ from samovar.replay.worker import (
     Record,
     read_records,
 )
-from samovar.runtime.decisions import read_decisions
-from samovar.runtime.epoch import Epoch, RunContext
-from samovar.runtime.expressions import expressions_at, plan_with
-from samovar.runtime.failures import damage_in
-from samovar.runtime.input_files import check_unchanged
-from samovar.runtime.modifying import code_at
-from samovar.runtime.prints import told_in
-from samovar.runtime.said import SPARK_ERRORS
-from samovar.runtime.sources import Source
-from samovar.runtime.tags import tagged
-from samovar.runtime.tasks import Version
-from samovar.runtime.turning import Turn, read_turns
+from samovar.runtime.epochs.epoch import Epoch, RunContext
+from samovar.runtime.exchange.code_switch import Turn, read_turns
+from samovar.runtime.exchange.decisions import read_decisions
+from samovar.runtime.exchange.fingerprints import told_in
+from samovar.runtime.exchange.task import Version
+from samovar.runtime.failures.explanation import damage_in
+from samovar.runtime.failures.spark_errors import SPARK_ERRORS
+from samovar.runtime.live.expression_change import expressions_at, plan_with
+from samovar.runtime.live.modification import code_at
+from samovar.runtime.sources.input_files import check_unchanged
+from samovar.runtime.sources.units import Source
+from samovar.runtime.spark.job_tags import tagged
 
 __all__ = ["Traced", "Tracer"]
 

@@ -27,8 +27,8 @@ from samovar.replay.stepping import advanced, everything
 from samovar.replay.trace import Change, Edges, Position, Step, StepKey, Window
 from samovar.replay.tracing import Traced, Tracer
 from samovar.replay.worker import Record
-from samovar.runtime.tasks import Version
-from samovar.runtime.turning import brought
+from samovar.runtime.exchange.code_switch import brought
+from samovar.runtime.exchange.task import Version
 
 __all__ = ["Stretch", "Travel"]
 

@@ -17,8 +17,8 @@ from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.queries import matching_tuples
 from samovar.replay.tracing import Tracer
 from samovar.replay.travel import Travel
-from samovar.runtime.epoch import RunContext
-from samovar.runtime.interactions import Interactions
+from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.live.interactions import Interactions
 from samovar.runtime.plans import Plans, plans_of
 
 __all__ = ["Watch"]

@@ -1,6 +1,6 @@
 """Python operators under trace, inside Spark's workers: the recorded code over the recorded rows, one tuple at a time.
 
-The running form (`runtime/worker.py`) brings the operators to the window; from there on every step is written down:
+The running form (`runtime/worker/chain.py`) brings the operators to the window; from there on every step is written down:
 the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace records travel
 beside the rows in a column of their own, pickled; they come from our own workers over Spark's own channel.
 """
@@ -24,12 +24,12 @@ from samovar.graph.logged import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
-from samovar.runtime.arrival import in_arrival_order
-from samovar.runtime.functions import settle_garbage
-from samovar.runtime.rows import View
-from samovar.runtime.tasks import Task
-from samovar.runtime.user_errors import RAISED, UserError, raised
-from samovar.runtime.worker import END, FLUSH, Chain
+from samovar.runtime.exchange.task import Task
+from samovar.runtime.exchange.user_errors import RAISED, UserError, raised
+from samovar.runtime.worker.arrival import in_arrival_order
+from samovar.runtime.worker.batch import View
+from samovar.runtime.worker.chain import END, FLUSH, Chain
+from samovar.runtime.worker.entry import settle_garbage
 
 __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 

@@ -19,13 +19,13 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
 from samovar.record.store import History, Recording
-from samovar.runtime import code
-from samovar.runtime.chunks import restore_chunks
-from samovar.runtime.input_files import check_unchanged
-from samovar.runtime.session import spark_session
-from samovar.runtime.shared_storage import cores
-from samovar.runtime.sources import Source, list_source, source_frame, source_schema
-from samovar.runtime.written import is_code, read_code, read_graph, read_sources
+from samovar.runtime import pickles
+from samovar.runtime.sources.chunks import restore_chunks
+from samovar.runtime.sources.input_files import check_unchanged
+from samovar.runtime.sources.units import Source, list_source, source_frame, source_schema
+from samovar.runtime.spark.session import spark_session
+from samovar.runtime.spark.shared_storage import cores
+from samovar.runtime.workflow_file import is_code, read_code, read_graph, read_sources
 
 __all__ = ["Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
 
@@ -63,7 +63,7 @@ def plans_of(
     if graph is None and flow is not None:
         graph = made_live(flow.graph())
     if graph is not None:
-        pickled = {n: code.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
+        pickled = {n: pickles.by_value(live, n) for n, live in graph.live.items() if is_code(graph.ops[n])}
     else:
         graph, pickled = read_code(recording, read_graph(recording), history)
     for source in sources.values():

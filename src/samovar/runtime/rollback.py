@@ -14,7 +14,7 @@ from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted, RunResumed
 from samovar.record.store import History, Recording, slug_unique
-from samovar.runtime.publish import moved_path
+from samovar.runtime.publication import moved_path
 
 __all__ = ["take_up", "whole_epochs"]
 

@@ -36,32 +36,32 @@ from samovar.record.log import (
     RunStarted,
 )
 from samovar.record.store import Recording
-from samovar.runtime import code
-from samovar.runtime.charts import chart_data
-from samovar.runtime.commands import Commands
-from samovar.runtime.decisions import standing
-from samovar.runtime.engine import run_levels, streams_of
-from samovar.runtime.epoch import RunContext
-from samovar.runtime.failed import failed_fact
-from samovar.runtime.failures import explain_failure, explain_start
+from samovar.runtime import pickles
+from samovar.runtime.chart_points import chart_data
+from samovar.runtime.epochs.checkpoint_policy import Policy
+from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
+from samovar.runtime.epochs.pacer import Pacer
+from samovar.runtime.exchange.decisions import standing
+from samovar.runtime.failures.explanation import explain_failure, explain_start
+from samovar.runtime.failures.failed_epoch import failed_fact
 from samovar.runtime.folders import new_scratch
-from samovar.runtime.interactions import Interactions
-from samovar.runtime.marks import Policy
-from samovar.runtime.options import check_options, remove_if_empty
-from samovar.runtime.pacing import Pacer
+from samovar.runtime.live.commands import Commands
+from samovar.runtime.live.interactions import Interactions
+from samovar.runtime.live.remote_commands import open_door
+from samovar.runtime.live.run_control import Steering
+from samovar.runtime.live.watches import Watching
 from samovar.runtime.plans import list_sources, made_live, with_draws
 from samovar.runtime.progress import Progress, Status
-from samovar.runtime.publish import check_targets, publish
-from samovar.runtime.reading import read_result, recorded_progress
-from samovar.runtime.rejected import read_rejected, rejection
-from samovar.runtime.session import spark_session
-from samovar.runtime.shared_storage import SharedStorage, cores
-from samovar.runtime.sources import source_schema
-from samovar.runtime.steering import Steering
-from samovar.runtime.tags import cancel_tagged
-from samovar.runtime.visitors import open_door
-from samovar.runtime.watching import Watching
-from samovar.runtime.written import is_code, read_graph, write_down
+from samovar.runtime.publication import check_targets, publish
+from samovar.runtime.run_options import check_options, remove_if_empty
+from samovar.runtime.sources.rejected_rows import read_rejected, rejection
+from samovar.runtime.sources.units import source_schema
+from samovar.runtime.spark.job_tags import cancel_tagged
+from samovar.runtime.spark.session import spark_session
+from samovar.runtime.spark.shared_storage import SharedStorage, cores
+from samovar.runtime.summary import read_result, recorded_progress
+from samovar.runtime.workflow_file import is_code, read_graph, write_down
 
 __all__ = ["Run", "start"]
 
@@ -138,7 +138,7 @@ def start(
             session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
         )
         pickled = {
-            n: code.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
+            n: pickles.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
         }
         write_down(recording, written or analysis.graph, sources, pickled)
         assert recording.log is not None

@@ -21,7 +21,7 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Workflow
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.plans import made_live
-from samovar.runtime.sources import first_file, source_frame, source_schema
+from samovar.runtime.sources.units import first_file, source_frame, source_schema
 
 __all__ = ["Trial", "try_operator"]
 

@@ -105,7 +105,7 @@ def _schemas(
 ) -> dict[str, list[dict[str, str]]]:
     from samovar.compile.analysis import analyse
     from samovar.runtime.plans import made_live
-    from samovar.runtime.sources import source_schema
+    from samovar.runtime.sources.units import source_schema
 
     while sound:
         order = check_edges(sound)

@@ -54,7 +54,7 @@ class Engine:
         with self._guard:
             self._used = time.monotonic()
             if self._session is None:
-                from samovar.runtime.session import spark_session
+                from samovar.runtime.spark.session import spark_session
 
                 self._session = spark_session(master=self._master, conf=self._conf, app_name="samovar serve")
                 _confined(self._session)
@@ -65,7 +65,7 @@ class Engine:
 
         def work() -> None:
             from samovar.errors import SamovarError
-            from samovar.runtime.session import warm_up
+            from samovar.runtime.spark.session import warm_up
 
             try:
                 warm_up(self.session())
@@ -85,7 +85,7 @@ class Engine:
 
     def rest(self) -> None:
         """End Spark and its Java process until the session is asked for again. Nothing may be using it."""
-        from samovar.runtime.session import end_java
+        from samovar.runtime.spark.session import end_java
 
         with self._guard:
             if self._own and self._session is not None:

@@ -21,9 +21,9 @@ from samovar.server.plain import row_data
 from samovar.server.problems import problem_data
 
 if TYPE_CHECKING:
-    from samovar.runtime.inspecting import WorkerFigures
+    from samovar.runtime.live.inspection import WorkerFigures
+    from samovar.runtime.live.statistics import Statistics
     from samovar.runtime.run import Run
-    from samovar.runtime.statistics import Statistics
 
 __all__ = ["Execution", "Executions"]
 

@@ -1,0 +1,344 @@
+"""The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own.
+
+Somebody may steer the run (run_control.py): an epoch begins when it may, and one that a pause has cancelled is done again.
+
+An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
+at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are
+not retried.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from samovar.errors import RunError, RunStopped
+from samovar.graph import operators as ops
+from samovar.ids import new_attempt
+from samovar.record.log import EpochCommitted
+from samovar.runtime.epochs.balance import check_balance
+from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
+from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
+from samovar.runtime.epochs.pacer import Pacer
+from samovar.runtime.exchange.code_switch import read_turned
+from samovar.runtime.exchange.decisions import write_decisions
+from samovar.runtime.failures.explanation import what_was_lost
+from samovar.runtime.live.held_rows import hold_row
+from samovar.runtime.live.modification import apply_code, code_path, settle_turns
+from samovar.runtime.live.run_control import Steering
+from samovar.runtime.sources.units import stretches_of
+from samovar.runtime.worker.task_control import EpochAbandoned, was_unattended
+
+__all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
+
+log = logging.getLogger("samovar.engine")
+
+ATTEMPTS = 3
+"""How often an epoch is tried before a run gives up on workers or executors that keep dying."""
+
+
+@dataclass(frozen=True)
+class LevelStream:
+    """A source of a level: its units' sizes, in order, and how many are taken already."""
+
+    name: str
+    sizes: tuple[int, ...]
+    taken: int
+
+    @property
+    def remaining(self) -> int:
+        return sum(self.sizes[self.taken :])
+
+
+def streams_of(context: RunContext, level: int) -> list[LevelStream]:
+    """The sources of a level in canonical order, with what earlier epochs of the level took."""
+    plan, history = context.plan, context.history
+    made = []
+    for name in plan.placement.sources(level):
+        source = context.sources.get(name)
+        if source is not None:
+            sizes = tuple(u.size for u in source.units)
+            order = source.number
+        else:
+            at = plan.placement.level[name]
+            epochs = history.epochs_on(at)
+            sizes = tuple(max(1, _folder_bytes(context, name, e)) for e in epochs)
+            ups = [
+                context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources
+            ]
+            order = min(ups, default=0)
+        made.append((order, LevelStream(name, sizes, history.taken(level, name))))
+    return [stream for _, stream in sorted(made, key=lambda pair: (pair[0], pair[1].name))]
+
+
+def _folder_bytes(context: RunContext, name: str, epoch: EpochCommitted) -> int:
+    return sum(
+        f.stat().st_size
+        for p in context.recording.parts("stash", name, [epoch], check=False)
+        for f in p.iterdir()
+    )
+
+
+def run_levels(
+    context: RunContext,
+    pacer: Callable[[int], Pacer],
+    *,
+    watching: Callable[[], bool],
+    stopping: Callable[[], bool],
+    committed: Callable[[EpochCommitted], None],
+) -> None:
+    """Run everything that is not committed yet. `committed` is called after each commit."""
+    plan = context.plan
+    level = 0
+    while level < plan.placement.levels:
+        high = level if plan.placement.sources(level) else _closing(context, level)
+        done = context.history.epochs_on(level)
+        if done and done[-1].last:
+            level = done[-1].level + done[-1].levels
+            continue
+        if _idle(context, level, high):
+            level = high + 1
+            continue
+        _run_level(context, level, high, pacer(level), watching, stopping, committed, first=not done)
+        context.forget_shared()
+
+
+def _closing(context: RunContext, level: int) -> int:
+    """The last of the levels after this one that read nothing but what has ended by then: they are one plan with it."""
+    placement = context.plan.placement
+    while level + 1 < placement.levels and not placement.sources(level + 1):
+        level += 1
+    return level
+
+
+def _idle(context: RunContext, low: int, high: int) -> bool:
+    plan = context.plan
+    return not any(plan.placement.works(n, at) for n in plan.graph.ops for at in range(low, high + 1))
+
+
+def _run_level(
+    context: RunContext,
+    low: int,
+    high: int,
+    pace: Pacer,
+    watching: Callable[[], bool],
+    stopping: Callable[[], bool],
+    committed: Callable[[EpochCommitted], None],
+    *,
+    first: bool,
+) -> None:
+    while True:
+        if stopping():
+            raise RunStopped(
+                "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
+            )
+        streams = streams_of(context, low) if low == high else []
+        remaining = sum(s.remaining for s in streams)
+        wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
+        units, size = _take(streams, wanted)
+        last = all(units[s.name][1] == len(s.sizes) for s in streams)
+        if first and last:  # everything in one epoch: what closes the level is part of the same plan
+            high = _closing(context, high)
+        marks = _marks(context, low, units, pace.longest_seconds(size))
+        covers = EpochRange(low, high, units, first, last, marks)
+        fact = commit_epoch(
+            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None
+        )
+        pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
+        committed(fact)
+        first = False
+        if last:
+            return
+
+
+def _marks(
+    context: RunContext, level: int, units: dict[str, tuple[int, int]], seconds: float
+) -> tuple[tuple[int, ...], ...]:
+    """Where Python operators keep their state on the way: nowhere, if a jump would not start there."""
+    plan = context.plan
+    working = {n: op for n, op in plan.graph.ops.items() if plan.placement.works(n, level)}
+    shapes = {plan.shape(n) for n in working}
+    if "python" not in shapes or "limit" in shapes or context.checkpoints == "none" or context.holds:
+        return ()
+    if any(isinstance(op, ops.Python) and op.order == "arrival" for op in working.values()):
+        return ()  # its tuples have no place before or behind a mark
+    found: list[tuple[int, int, int]] = []
+    for name in plan.placement.sources(level):
+        source = context.sources.get(name)
+        own = None if source is None else stretches_of(source, *units.get(name, (0, 0)))
+        if own is None:
+            return ()
+        found += own
+    rows = sum(n for _, _, n in found)
+    return mark_positions(sorted(found), mark_count(context.checkpoints, context.tau, rows, seconds))
+
+
+def commit_epoch(
+    context: RunContext,
+    covers: EpochRange,
+    size: int,
+    stopping: Callable[[], bool],
+    *,
+    expected: float | None = None,
+    make: Callable[..., Epoch] = Epoch,
+) -> EpochCommitted:
+    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: what makes an attempt at it."""
+    context.range, context.mended, context.failed = covers, [], None
+    epoch, outcome = _attempt(context, covers, stopping, expected, make)
+    number = epoch.number
+    if context.mended:
+        write_decisions(epoch.folder, "rows", context.mended)
+    if context.decided:
+        write_decisions(epoch.folder, "before", context.decided)
+    state, switched = settle_turns(context, number, epoch.folder, epoch.attempt, outcome.state)
+    fact = EpochCommitted(
+        at=time.time(),
+        epoch=number,
+        level=covers.low,
+        levels=covers.high - covers.low + 1,
+        attempt=epoch.attempt,
+        units={n: r for n, r in covers.units.items() if r[0] != r[1]},
+        last=covers.last,
+        seconds=round(outcome.seconds, 4),
+        counters=outcome.counters,
+        state=state,
+        rejected=outcome.rejected,
+        bytes=size,
+        marks=() if switched else covers.marks,
+        switched=switched,
+        files=context.recording.sealed(epoch.folder),
+        code_files=context.recording.sealed_code(
+            code_path(context.recording, n, v) for n, v in switched.items()
+        ),
+    )
+    assert context.recording.log is not None
+    context.recording.log.append(fact)
+    context.history.add(fact)
+    if context.steering is not None:
+        context.steering.committed(fact.counters)
+    return fact
+
+
+def _attempt(
+    context: RunContext,
+    covers: EpochRange,
+    stopping: Callable[[], bool],
+    expected: float | None,
+    make: Callable[..., Epoch],
+) -> tuple[Epoch, Outcome]:
+    """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
+    steering = context.steering
+    lost = ""
+    tried = 0
+    while tried < ATTEMPTS:
+        attempt = new_attempt()
+        if steering is not None:
+            if not steering.begin(len(context.history.epochs), attempt, expected):
+                raise RunStopped(
+                    "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
+                )
+            code = steering.take_code()
+            if code is not None:
+                apply_code(context, code)
+        context.check_storage()
+        number = len(context.history.epochs)
+        epoch = make(context, number, covers, attempt=attempt)
+        try:
+            outcome = epoch.run(steering.control if steering is not None else None)
+            if steering is not None and (odd := _mixed_up(steering, epoch)):
+                lost = odd
+            elif not epoch.recomputed():
+                context.check_storage()  # executors may have joined in the meantime
+                epoch.check_inputs()
+                check_balance(epoch)  # not before: what Spark computed twice may count twice
+                if steering is None or steering.may_commit():
+                    return epoch, outcome
+                lost = "cancelled"
+            else:
+                lost = "an executor was lost and its part computed again, so that counters may be off"
+        except Exception as error:
+            cancelled = steering is not None and steering.failed() and not stopping()
+            found = _lost(error) if not cancelled else "cancelled"
+            if stopping():
+                raise
+            if found is None:
+                if steering is None or not context.holds:
+                    raise
+                shutil.rmtree(epoch.folder, ignore_errors=True)
+                hold_row(context, steering, error)
+                continue
+            lost = found
+        if steering is None or not steering.failed():
+            tried += 1
+            log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
+        shutil.rmtree(epoch.folder, ignore_errors=True)
+    number = len(context.history.epochs)
+    raise RunError(
+        f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",
+        hint="Often memory is short: look at the executors' logs, use smaller epochs (epoch_bytes=) or more memory "
+        "(spark.executor.memory), then resume the run. Every committed epoch is kept.",
+    )
+
+
+def _mixed_up(steering: Steering, epoch: Epoch) -> str:
+    """Why the code of an attempt cannot be told, if operators went over to other code in it; empty: it can."""
+    if not read_turned(epoch.folder):
+        return ""
+    if steering.repeated():
+        return "a task ran twice while its operators went over to other code"
+    if was_unattended(epoch.folder / "errors"):
+        return "a worker could not be told of other code"
+    return ""
+
+
+def _lost(error: Exception) -> str | None:
+    if isinstance(error, EpochAbandoned):
+        return "a worker gave its task up"
+    return what_was_lost(error)
+
+
+def _mixed(context: RunContext, streams: list[LevelStream]) -> bool:
+    """Whether rows of several sources of a level lie between each other in canonical order, and the order counts.
+
+    An epoch takes source after source, which is the canonical order unless one of them is a stash of several sources,
+    or of an operator that gives rows at its end: these belong behind all others. Such a level is one epoch.
+    """
+    plan = context.plan
+    reached = -1.0
+    for stream in streams:
+        if not plan.width[stream.name]:
+            continue
+        source = context.sources.get(stream.name)
+        if source is not None:
+            first = last = float(source.number)
+        else:
+            ups = [plan.graph.ops[stream.name], *plan.graph.upstream(stream.name)]
+            numbers = [context.sources[u.name].number for u in ups if u.name in context.sources]
+            first = float(min(numbers, default=0))
+            gives_late = any(plan.shape(u.name) == "python" for u in ups)
+            last = math.inf if gives_late else float(max(numbers, default=0))
+        if first <= reached:
+            return True
+        reached = max(reached, last)
+    return False
+
+
+def _take(streams: list[LevelStream], wanted: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """The next units, source after source, up to the wanted size; at least one."""
+    units: dict[str, tuple[int, int]] = {}
+    total = 0
+    for stream in streams:
+        stop = stream.taken
+        while stop < len(stream.sizes) and (total == 0 or total + stream.sizes[stop] <= wanted):
+            total += stream.sizes[stop]
+            stop += 1
+        units[stream.name] = (stream.taken, stop)
+        if stop < len(stream.sizes):
+            for rest in streams[streams.index(stream) + 1 :]:
+                units[rest.name] = (rest.taken, rest.taken)
+            break
+    return units, total

@@ -1,0 +1,104 @@
+"""What a worker is told: a chain of operators in one epoch, and the states they start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+
+import pyarrow as pa
+
+from samovar.runtime.epochs.checkpoint_policy import SHARE
+from samovar.runtime.exchange.code_switch import Turn
+from samovar.runtime.exchange.decisions import Decided
+
+__all__ = ["Begun", "Stage", "Task", "Version"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A state to start from: files to apply in order, from the first full one; `tokens` name the state after each."""
+
+    files: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator of a chain as a worker needs it."""
+
+    name: str
+    code: bytes
+    """The operator instance, pickled by value."""
+    schema: pa.Schema
+    folder: str
+    """Where this attempt's state files go; empty for a stateless operator."""
+    versions: Mapping[int, Version]
+    ports: int = 1
+    rank: int = 0
+    """Its place in the workflow: what operators give at their end comes in this order."""
+    results: Mapping[int, str] = attribute(default_factory=dict)
+    """In a replay: for each bucket the file that keeps what `log_result` gave."""
+    given: Mapping[int, int] = attribute(default_factory=dict)
+    """In a replay from a mark on: for each bucket how many tuples it gave before."""
+    taken: Mapping[int, tuple[int, ...]] = attribute(default_factory=dict)
+    """The same for the tuples it took, port by port."""
+    goes_on: Mapping[int, int] = attribute(default_factory=dict)
+    """In an epoch that takes over part of a past one: for each bucket how many of its files are that part's."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How far a bucket had come in the part of an epoch that is taken over: marks, and what the chain gave."""
+
+    passed: int = 0
+    marks: tuple[int, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """A chain of operators in one epoch."""
+
+    run: str
+    epoch: int
+    token: str
+    """Names the state after this epoch: the attempt."""
+    stages: tuple[Stage, ...]
+    positions: int
+    """Parts of the position of the chain's output; 0: none is wanted."""
+    stateful: bool
+    errors: str
+    """Folder for failures."""
+    sign: str = ""
+    """A file of the driver's that a worker must see, or else its own files are not seen there; empty: none."""
+    arrival: bool = False
+    arrivals: str = ""
+    """In a replay: the folder that holds the logged order of arrival."""
+    signs: bool = False
+    """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
+    marks: tuple[tuple[int, ...], ...] = ()
+    """Positions at which the state is kept on the way."""
+    mark_share: float = SHARE
+    """Of the time, what that may take; marks that would cost more are left out."""
+    arrow: bool = False
+    """Whether a function of the user's gives Arrow batches, which are checked."""
+    control: tuple[tuple[str, int], str, bytes] | None = attribute(default=None, repr=False)
+    """Who steers the run: an address, the run's name there and its secret."""
+    hold: bool = False
+    """Whether a tuple that raises waits for a decision."""
+    decided: tuple[Decided, ...] = ()
+    """In a replay: tuples that were left out or replaced."""
+    turns: tuple[Turn, ...] = ()
+    """In a replay: where operators went over to other code."""
+    saves: bool = True
+    """Whether states are kept when a bucket is done."""
+    begun: Mapping[int, Begun] = attribute(default_factory=dict)
+    """In an epoch that goes on from a mark of a past one: where each bucket is."""
+    code_versions: Mapping[str, int] = attribute(default_factory=dict)
+    """Versions of operators' code, where it is not what the run began with."""
+
+    @property
+    def order_log(self) -> str:
+        """The folder for the order of arrival."""
+        return self.arrivals or self.stages[0].folder

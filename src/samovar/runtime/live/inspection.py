@@ -1,0 +1,238 @@
+"""What is seen of an operator while its run goes on: states in workers now, tuples in flight, states of epoch ends."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from samovar.control import instructions as i
+from samovar.control import messages as m
+from samovar.control.desk import Desk
+from samovar.errors import CommandRefused, RunError, UnknownName
+from samovar.graph import operators as ops
+from samovar.graph.operator import Operator
+from samovar.record.log import EpochCommitted, StateFile
+from samovar.record.state_files import is_mark, read_header, read_state, restore
+from samovar.record.store import slug_unique
+from samovar.runtime.exchange.code_switch import read_turned
+from samovar.runtime.exchange.plain_states import attributes, merged
+
+if TYPE_CHECKING:
+    from samovar.runtime.epochs.epoch import RunContext
+
+__all__ = [
+    "HeldTuple",
+    "InFlight",
+    "Inspection",
+    "Part",
+    "Present",
+    "WorkerFigures",
+    "check_python",
+    "figures_of",
+    "held_tuple",
+    "in_flight",
+    "inspection",
+    "present_epoch",
+]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The state of an operator in one key partition. `worker` is empty when it is that of the last epoch's end."""
+
+    bucket: int
+    state: dict[str, Any]
+    worker: str = ""
+    tuples: int | None = None
+    """How many tuples of the epoch the operator has begun in this partition, if that is known."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """The state of an operator. Consistent: of an epoch's end. Else each part is that of its worker's own instant."""
+
+    operator: str
+    epoch: int
+    """How many epochs were committed."""
+    parts: tuple[Part, ...]
+    note: str = ""
+    still: bool = False
+    """Whether all workers stood still while it was taken."""
+
+    @property
+    def consistent(self) -> bool:
+        """Whether all parts are of one moment: the end of the last epoch, or one at which nothing moved."""
+        return self.still or not any(p.worker for p in self.parts)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All parts in one: maps together, other values by key partition."""
+        return merged({p.bucket: p.state for p in self.parts}) if self.parts else {}
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """Tuples that workers have taken in for an operator and not finished; `more`: how many are not listed."""
+
+    operator: str
+    rows: tuple[dict[str, Any], ...]
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class WorkerFigures:
+    """One operator in one worker, since its task began. `seconds`: of work, of the whole chain the operator is in."""
+
+    operator: str
+    worker: str
+    epoch: int
+    taken: int
+    given: int
+    seconds: float
+    queue: int
+    state_entries: int
+    state_bytes: int = 0
+
+
+def figures_of(desk: Desk) -> tuple[WorkerFigures, ...]:
+    """The last figures of workers that have a task, by operator."""
+    made = []
+    for worker, task in desk.busy:
+        told = desk.progress.get(worker)
+        if told is None or told.task != task.task:
+            continue
+        for name, f in told.operators.items():
+            figures = (f.taken, f.given, f.busy, f.queue, f.entries, f.size)
+            made.append(WorkerFigures(name, worker, task.epoch, *figures))
+    return tuple(sorted(made, key=lambda one: (one.operator, one.worker)))
+
+
+@dataclass(frozen=True)
+class HeldTuple:
+    """A tuple an operator raised on, which waits for a decision: retry, skip or stop."""
+
+    hold: str
+    operator: str
+    epoch: int
+    row: dict[str, Any]
+    error: str
+    traceback: str
+    locals: dict[str, str]
+    """Names where it raised, with their values as text."""
+    state: str
+    """The operator's state as text, with what the tuple has changed in it so far."""
+
+    def __str__(self) -> str:
+        shown = "{" + ", ".join(f"{k}: {v!r}" for k, v in self.row.items()) + "}" if self.row else "its end"
+        return f"Operator '{self.operator}' raised {self.error}\nwhile it processed {shown} (epoch {self.epoch})."
+
+
+def held_tuple(held: m.Held) -> HeldTuple:
+    """What a worker told of a tuple it holds."""
+    lines = ["Traceback (most recent call last):"] if held.frames else []
+    for frame in held.frames:
+        lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')
+        if frame.text:
+            lines.append(f"    {frame.text}")
+    return HeldTuple(
+        hold=held.hold,
+        operator=held.place.operator,
+        epoch=held.place.epoch,
+        row=pickle.loads(held.row),
+        error=held.error,
+        traceback="\n".join([*lines, held.error]),
+        locals=dict(held.frames[-1].variables) if held.frames else {},
+        state=held.state,
+    )
+
+
+def check_python(context: RunContext, operator: str) -> None:
+    """Raise when there is no such Python operator."""
+    known = context.plan.graph.ops
+    if operator not in known:
+        raise UnknownName(operator, known, what="an operator of the run")
+    if not isinstance(known[operator], ops.Python):
+        raise RunError(
+            f"Expected a Python operator, got '{operator}', which Spark runs by itself.",
+            operator=operator,
+            hint="Its state after any epoch is in the recording: sv.open(run.recording).jump(epoch=...).state(...).",
+        )
+
+
+@dataclass(frozen=True)
+class Present:
+    """The epoch under way as far as it has come: what its tasks that are done left, and the code they ended with."""
+
+    fact: EpochCommitted
+    code: dict[tuple[str, int], bytes]
+
+
+def present_epoch(context: RunContext, desk: Desk) -> Present:
+    """The epoch under way, while nothing moves in it."""
+    begun = desk.machine.epoch
+    number = len(context.history.epochs) if begun is None else begun.epoch
+    fact = EpochCommitted(at=0.0, epoch=number, level=0, attempt="" if begun is None else begun.attempt)
+    folder = context.recording.epoch_folder(fact)
+    state: dict[str, tuple[StateFile, ...]] = {}
+    for name, op in context.plan.graph.ops.items():
+        own = folder / "state" / slug_unique(name)
+        if isinstance(op, ops.Python) and own.is_dir():
+            headers = [read_header(p, check=False) for p in sorted(own.glob("[0-9]*.*")) if not is_mark(p)]
+            files = [StateFile(h.bucket, h.full, 0, h.entries) for h in headers]
+            state[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
+    known = {(n, c.version): c.body for n, codes in desk.machine.codes.all.items() for c in codes}
+    code = {(t.operator, t.bucket): known[t.operator, t.version] for t in read_turned(folder)}
+    return Present(msgspec.structs.replace(fact, state=state), code)
+
+
+def inspection(
+    context: RunContext, operator: str, answer: i.Answer | None, present: Present | None = None
+) -> Inspection:
+    """What workers told, and the last epoch's end for the key partitions they told nothing of.
+
+    `present`: the epoch under way as far as it has come, if nothing moves in it.
+    """
+    epochs = list(context.history.epochs)
+    done = epochs
+    if present is not None and present.fact.epoch == len(epochs):
+        done = [*epochs, present.fact]
+    parts: dict[int, Part] = {}
+    troubles = []
+    for worker, given in answer.given if answer is not None else ():
+        if not isinstance(given, m.StateGiven) or given.error:
+            troubles.append(f"{worker}: {given.error}")
+            continue
+        at = given.place
+        tuples = at.number if at is not None and at.operator == operator else None
+        parts[given.bucket] = Part(given.bucket, pickle.loads(given.body), worker, tuples)
+    for bucket, files in context.recording.state_files(operator, done).items():
+        if bucket not in parts:
+            code = context.code[operator]
+            if present is not None and files[-1][1] is present.fact:
+                code = present.code.get((operator, bucket), code)
+            instance: Operator = pickle.loads(code)
+            restore(instance, (read_state(file)[1] for file, _ in files))
+            parts[bucket] = Part(bucket, attributes(instance))
+    if answer is not None and answer.missing:
+        troubles.append(f"no answer from {', '.join(answer.missing)}")
+    shown = tuple(parts[b] for b in sorted(parts))
+    note = "; ".join(t for t in troubles if "no tuple" not in t)
+    return Inspection(operator, len(epochs), shown, note, present is not None)
+
+
+def in_flight(operator: str, answer: i.Answer) -> InFlight:
+    """What workers told."""
+    rows: list[dict[str, Any]] = []
+    more = 0
+    for worker, given in answer.given:
+        if isinstance(given, m.InFlightGiven):
+            if given.error:
+                raise CommandRefused(
+                    f"Worker {worker} could not list its tuples: {given.error}.", state=answer.state
+                )
+            rows += [pickle.loads(r) for r in given.rows]
+            more += given.more
+    return InFlight(operator, tuple(rows), more)

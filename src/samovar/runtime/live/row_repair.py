@@ -1,0 +1,44 @@
+"""Rows on which an expression fails inside Spark: held, then left out or replaced when their epoch is done again.
+
+Spark fails the job, not the row; so the epoch is given up, the row is looked for by splitting it (`row_search.py`), and
+the run waits for a decision before the epoch is tried again. A row is named by its operator and a hash of its columns:
+equal rows fail alike, so what is decided about one is decided about all of them in the epoch. What was decided lies in
+the epoch's folder, and a replay does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from samovar.compile.native import quoted, visible
+from samovar.runtime.exchange.decisions import Decided
+
+__all__ = ["mark_of", "mend"]
+
+_POSITIVE = (1 << 63) - 1
+
+
+def mend(df: DataFrame, decided: Iterable[Decided]) -> DataFrame:
+    """The input of an operator without the rows that were skipped, and with those that were replaced."""
+    for one in decided:
+        this = mark_of(df) == F.lit(one.number)
+        if one.edited is None:
+            df = df.filter(~this)
+            continue
+        edited = {n: v for n, v in one.edited.items() if v != one.row.get(n)}
+        kinds = {f.name: f.dataType for f in df.schema.fields}
+        df = df.withColumns(
+            {n: F.when(this, F.lit(v).cast(kinds[n])).otherwise(F.col(quoted(n))) for n, v in edited.items()}
+        )
+    return df
+
+
+def mark_of(df: DataFrame) -> Column:
+    """A number for a row: a hash of its columns, but for maps, which Spark does not hash."""
+    kinds = {f.name: f.dataType.simpleString() for f in df.schema.fields}
+    return F.xxhash64(*(quoted(c) for c in visible(df) if "map<" not in kinds[c])).bitwiseAND(
+        F.lit(_POSITIVE)
+    )

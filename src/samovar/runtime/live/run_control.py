@@ -1,0 +1,184 @@
+"""The engine's side of the desk: what a run under control is told, and what it tells.
+
+An attempt that was cancelled never counts: whether it may be committed is decided once, under a lock, and a
+cancellation that comes later is too late. Spark cancels only jobs that run at that instant, so the cancelling is
+repeated until the attempt is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from samovar.control import events as e
+from samovar.control import instructions as i
+from samovar.control import messages as m
+from samovar.control.desk import Desk
+from samovar.errors import EnvironmentProblem
+from samovar.record.log import Counters
+from samovar.runtime.spark.job_tags import cancel_tagged
+from samovar.runtime.worker.task_control import Control
+
+__all__ = ["Note", "Steering"]
+
+log = logging.getLogger("samovar.steering")
+
+AGAIN = 0.05
+"""Seconds after which jobs are cancelled again: one may have begun in between."""
+Note = i.NoteHeld | i.NoteDecision | i.NoteSwitched
+
+
+class Steering:
+    """One run under control. Commands go to its `desk`; the engine asks before each epoch and tells how it went."""
+
+    def __init__(
+        self,
+        run: str,
+        spark: SparkSession,
+        *,
+        stop: Callable[[], object] = lambda: None,
+        note: Callable[[Note], None] = lambda _: None,
+        totals: Mapping[str, Counters] | None = None,
+    ) -> None:
+        """`stop` is called when the run is to end, `note` with what is to be recorded; `totals` are of past epochs."""
+        self._spark = spark
+        self._tag = run
+        self._stop = stop
+        self._note = note
+        self._turn = threading.Lock()
+        self._cancelled = False
+        self._deciding = False
+        self._over = threading.Event()
+        self._epoch = 0
+        self._code: i.UseCode | None = None
+        self._counts = {n: (sum(c.taken), c.given) for n, c in (totals or {}).items()}
+        self.desk, self.control = self._open(run)
+
+    def _open(self, run: str) -> tuple[Desk, Control | None]:
+        """The desk, and where workers find it: on loopback on one machine, else at the driver's address."""
+        context = getattr(self._spark, "sparkContext", None)
+        if context is None:  # Spark Connect: who knows where the workers are
+            return Desk(run, self), None
+        conf = context.getConf()
+        if context.master.startswith("local"):
+            desk = Desk(run, self)
+            return desk, (desk.coordinator.address, run, desk.coordinator.secret)
+        host = conf.get("spark.driver.host", "127.0.0.1")
+        try:
+            desk = Desk(run, self, host=conf.get("spark.driver.bindAddress", host))
+        except EnvironmentProblem as problem:
+            log.warning("run %s goes on without control over its workers: %s", run, problem)
+            return Desk(run, self), None
+        return desk, ((host, desk.coordinator.address[1]), run, desk.coordinator.secret)
+
+    # --- for the engine ---------------------------------------------------------------------------------------------
+
+    def begin(self, epoch: int, attempt: str, expected: float | None) -> bool:
+        """Wait until an attempt may begin, and begin it; False when the run is to end instead."""
+        with self._turn:
+            self._epoch, self._cancelled, self._deciding = epoch, False, False
+            self._over = threading.Event()
+        return self.desk.begin_epoch(epoch, attempt, expected, self._counts)
+
+    def may_commit(self) -> bool:
+        """Whether an attempt that went well counts. If so, it can no longer be cancelled."""
+        with self._turn:
+            self._deciding = not self._cancelled
+            return self._deciding
+
+    def repeated(self) -> bool:
+        """Whether a part of the attempt under way was computed twice."""
+        return self.desk.machine.repeated
+
+    def committed(self, counters: Mapping[str, Counters]) -> None:
+        """The attempt under way counts, with these counters."""
+        made = dict(self._counts)
+        for name, own in counters.items():
+            taken, given = made.get(name, (0, 0))
+            made[name] = (taken + sum(own.taken), given + own.given)
+        self._counts = made
+        self._end_attempt(e.EpochCommitted(epoch=self._epoch, counts=made))
+
+    def failed(self) -> bool:
+        """The attempt is over and does not count; whether it was cancelled. May be told twice."""
+        with self._turn:
+            told, cancelled = self._over.is_set(), self._cancelled
+        if not told:
+            self._end_attempt(e.EpochFailed(epoch=self._epoch, why="cancelled" if cancelled else "it failed"))
+        return cancelled
+
+    def _end_attempt(self, event: e.EpochCommitted | e.EpochFailed) -> None:
+        self._over.set()
+        self.desk.report(event)
+
+    def hold(self, event: e.RowHeld) -> m.Decision | None:
+        """Hold a row found after its epoch was given up; returns the decision, None when the run is to end."""
+        self.desk.report(event)
+        name = event.held.hold
+        self.desk.wait_for(lambda: self.desk.decision(name) is not None or self.desk.over)
+        return self.desk.decision(name)
+
+    def wait_open(self) -> bool:
+        """Wait while the run is paused after its last epoch; False when it is to end."""
+        return self.desk.wait_open()
+
+    def close(self, error: str = "") -> None:
+        """The run has ended."""
+        self._over.set()
+        try:
+            self.desk.report(e.RunEnded(error=error))
+        finally:
+            self.desk.close()
+
+    # --- for the desk -----------------------------------------------------------------------------------------------
+
+    def cancel(self, epoch: int, why: str) -> None:
+        """Cancel the epoch's jobs; returns at once."""
+        with self._turn:
+            if self._deciding:
+                return
+            self._cancelled = True
+            over = self._over
+        log.info("run %s: epoch %d is cancelled: %s", self._tag, epoch, why)
+        threading.Thread(
+            target=self._keep_cancelling, args=(over,), name=f"samovar-cancel-{self._tag}", daemon=True
+        ).start()
+
+    def _keep_cancelling(self, over: threading.Event) -> None:
+        while not over.is_set():
+            try:
+                cancel_tagged(self._spark, self._tag)
+            except Exception:  # a session that died ends the epoch as well
+                log.debug("run %s: jobs could not be cancelled", self._tag, exc_info=True)
+            over.wait(AGAIN)
+
+    def use_code(self, used: i.UseCode) -> None:
+        """Code of epochs that begin from now on."""
+        with self._turn:
+            self._code = used
+
+    def take_code(self) -> i.UseCode | None:
+        """Code to put into force before the attempt that has just begun; None: what was in force."""
+        with self._turn:
+            used, self._code = self._code, None
+            return used
+
+    def note(self, note: Note) -> None:
+        """Something for the record."""
+        self._note(note)
+
+    def end(self, why: str) -> None:
+        """The run is to end."""
+        self._stop()
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def answer(self, make: Callable[[str], e.Command]) -> i.Answer:
+        """Carry out a command and wait for the answer. Raises CommandRefused."""
+        found: Any = self.desk.ask(make).result()
+        assert isinstance(found, i.Answer)
+        return found

@@ -1,0 +1,443 @@
+"""Sources as lists of units: what can be read apart from the rest, in canonical order.
+
+A unit is a file, or a chunk of a large file (see chunks.py). An epoch reads a range of units with Spark's own reader.
+Each row's position is (source, unit and row): Parquet gives row numbers for free; other formats give the block a row
+was read from, ordered within it by the order of reading.
+
+What cannot be read again (a catalog table, a live DataFrame, rows in the workflow, a format without files) is written
+to the recording as Parquet when the run starts and read from there.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlparse
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.compile.native import positioned, quoted, visible
+from samovar.errors import SourceError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
+from samovar.ids import HIDDEN, position_columns
+from samovar.runtime.parquet_files import CHECKED
+from samovar.runtime.sources.chunks import chunked
+from samovar.runtime.sources.generated import generated, queried
+from samovar.runtime.spark.shared_storage import check_shared, some_files
+
+__all__ = [
+    "CORRUPT",
+    "Source",
+    "Unit",
+    "first_file",
+    "is_bad",
+    "list_source",
+    "read_units",
+    "source_frame",
+    "source_schema",
+]
+
+CORRUPT = f"{HIDDEN}corrupt"
+DEFAULT_CORRUPT = "_corrupt_record"
+ROW_BITS = 40
+_PASSING_OVER = (
+    "pathglobfilter",
+    "modifiedbefore",
+    "modifiedafter",
+    "ignorecorruptfiles",
+    "ignoremissingfiles",
+)
+
+
+class Unit(msgspec.Struct, frozen=True, array_like=True):
+    """Something that can be read apart: a file, or a chunk cut from `origin` starting at its row or line `start`."""
+
+    path: str
+    size: int
+    mtime: float
+    rows: int | None = None
+    origin: str | None = None
+    start: int = 0
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A source as it was when the run started. `files` are the originals, to tell whether they changed."""
+
+    name: str
+    number: int
+    format: str
+    schema: str
+    """The schema as Spark's JSON."""
+    options: dict[str, str] = {}
+    base: str | None = None
+    units: tuple[Unit, ...] = ()
+    files: tuple[Unit, ...] = ()
+    kept: bool = False
+    """Whether its rows were copied into the recording."""
+
+    @property
+    def size(self) -> int:
+        return sum(u.size for u in self.units)
+
+    @property
+    def struct(self) -> StructType:
+        return StructType.fromJson(msgspec.json.decode(self.schema))
+
+    @property
+    def parses(self) -> bool:
+        """Whether rows that do not parse are kept apart: not when they end the run, or the user asked for them."""
+        if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
+            return False
+        return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
+
+    @property
+    def passes_over(self) -> bool:
+        """Whether Spark is told to pass over some of the files or rows, so that footers do not tell the rows read."""
+        return any(k.lower() in _PASSING_OVER and str(v).lower() != "false" for k, v in self.options.items())
+
+    def option(self, name: str, default: str = "") -> str:
+        """A reader's option; their names have no case."""
+        return str(next((v for k, v in self.options.items() if k.lower() == name), default))
+
+
+def is_bad(df: DataFrame) -> Column:
+    """Whether a row did not parse; for frames read with `corrupt`.
+
+    Names every column, so that Spark parses all of them, whichever are wanted later: the same rows are bad in every
+    reading. (The length is never negative; Spark cannot know.)
+    """
+    others = [F.col(quoted(c)).isNull() for c in visible(df)]
+    raw = F.col(CORRUPT)
+    return raw.isNotNull() & reduce(lambda a, b: a | b, others, F.length(raw) >= 0)
+
+
+def list_source(
+    spark: SparkSession,
+    op: Op,
+    number: int,
+    *,
+    live: Any = None,
+    keep_in: Path,
+    note: Callable[[str], None] = lambda _: None,
+) -> Source:
+    """Find the units of a source. Raises SourceError when nothing is there to read."""
+    if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
+        return _list_files(spark, op, number, note)
+    return _keep(spark, op, number, live, keep_in)
+
+
+def first_file(spark: SparkSession, op: ops.Read) -> str:
+    """The path of the first file a source reads, in canonical order."""
+    if not op.path:
+        raise SourceError("Expected a path to read, got none.", operator=op.name)
+    return _files_at(spark, op, op.path[0])[0].path
+
+
+def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
+    """A source's schema alone: reads no rows beyond what finding the schema needs."""
+    if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
+        for path in op.path:
+            _files_at(spark, op, path)  # a clear error when nothing is there
+        return _file_schema(spark, op)
+    return source_frame(spark, op, live).schema
+
+
+def read_units(
+    spark: SparkSession,
+    source: Source,
+    units: Sequence[Unit],
+    first: int,
+    *,
+    positions: bool,
+    corrupt: bool = False,
+) -> DataFrame:
+    """The rows of some units; `first` is the number of the first of them. `corrupt` adds the raw text of bad rows."""
+    schema = source.struct
+    reader = spark.read.format(source.format).options(**source.options)
+    if source.base:
+        reader = reader.option("basePath", source.base)
+    if source.kept:
+        reader = reader.options(**CHECKED)
+    if corrupt:
+        schema = StructType([*schema.fields]).add(CORRUPT, "string", True)
+        reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option("mode", "PERMISSIVE")
+        if source.format == "csv":
+            reader = reader.option("columnPruning", "false")
+    if source.format != "text":
+        reader = reader.schema(schema)
+    df = reader.load([u.path for u in units])
+    if not positions:
+        return df
+    numbered = {u.path: first + i for i, u in enumerate(units)}
+    file = f"{file_ordinal(numbered)} * {1 << ROW_BITS}"
+    if source.format == "parquet":
+        return positioned(df, position_columns(2), [str(source.number), f"{file} + _metadata.row_index"])
+    block = f"{file} + _metadata.file_block_start"
+    return positioned(df, position_columns(3), [str(source.number), block, "monotonically_increasing_id()"])
+
+
+def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, int]] | None:
+    """Units as stretches of positions (source, first place, rows), where the files tell how many rows they have."""
+    if source.format != "parquet":
+        return None
+    made = []
+    for i in range(start, stop):
+        rows = source.units[i].rows
+        if rows is None:
+            return None
+        made.append((source.number, i << ROW_BITS, rows))
+    return made
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
+    if not op.path:
+        raise SourceError("Expected a path to read, got none.", operator=op.name)
+    files: list[Unit] = []
+    for path in op.path:
+        files += _files_at(spark, op, path)
+    options = dict(op.options)
+    try:
+        schema = _file_schema(spark, op)
+    except Exception:
+        check_shared(spark, (), some_files(op.name, files))  # executors look into files to find a schema
+        raise
+    base = None
+    if any("=" in part for f in files for part in Path(f.path).parent.parts) and len(op.path) == 1:
+        base = _spark_path(op.path[0])
+    if op.format == "parquet":
+        files = _with_rows(files, op.name)
+    units = (
+        tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+    )
+    return Source(
+        name=op.name,
+        number=number,
+        format=op.format,
+        schema=schema.json(),
+        options=options,
+        base=base,
+        units=units,
+        files=tuple(files),
+    )
+
+
+def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
+    try:
+        reader = spark.read.format(op.format).options(**op.options)
+        if op.schema is not None and op.format != "text":
+            reader = reader.schema(op.schema)
+        schema = reader.load([_spark_path(p) for p in op.path]).schema
+    except PySparkException as error:
+        first = _first_line(error)
+        raise SourceError(
+            f"Spark cannot read {', '.join(op.path)} as {op.format}: {first}",
+            operator=op.name,
+            hint="Check the format and the options, or give a schema.",
+        ) from None
+    if op.schema is None and op.format == "json" and DEFAULT_CORRUPT in schema.names:
+        # Spark adds it for rows that do not parse; here they are kept apart
+        schema = StructType([f for f in schema.fields if f.name != DEFAULT_CORRUPT])
+        if not schema.fields:
+            raise SourceError(
+                f"Expected JSON rows in {', '.join(op.path)}, got none that parses.",
+                operator=op.name,
+                hint="One JSON object a line is expected; use multiLine=True for one that spans lines, "
+                "or check the format of the files.",
+            )
+    return schema
+
+
+def _first_line(error: BaseException) -> str:
+    line = next((ln.strip() for ln in str(error).splitlines() if ln.strip()), type(error).__name__)
+    return re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+", "", line)[:500]
+
+
+def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
+    scheme = urlparse(path).scheme
+    if scheme not in ("", "file") and len(scheme) > 1:
+        return _remote_files(spark, op, path)
+    local = _local(path)
+    found: list[str] = []
+    if os.path.isdir(local):
+        for folder, folders, names in os.walk(local):
+            folders[:] = sorted(f for f in folders if not f.startswith(("_", ".")))
+            found += [os.path.join(folder, n) for n in names if not n.startswith(("_", "."))]
+    elif os.path.isfile(local):
+        found = [local]
+    else:
+        found = [p for p in glob.glob(local) if os.path.isfile(p)]
+        for folder in (p for p in glob.glob(local) if os.path.isdir(p)):
+            for root, folders, names in os.walk(folder):
+                folders[:] = [f for f in folders if not f.startswith(("_", "."))]
+                found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
+        if not found:
+            raise SourceError(
+                f"Expected something to read at {path}, found nothing.",
+                operator=op.name,
+                hint=_near(path, local),
+            )
+    elsewhere = [p for p in found if not os.access(p, os.R_OK)]
+    if elsewhere:
+        raise SourceError(
+            f"Expected files that may be read in {path}, got {elsewhere[0]}: no permission.", operator=op.name
+        )
+    empty = len(found)
+    found = [p for p in found if os.path.getsize(p) > 0]
+    if not found:
+        got = f"{empty} empty file(s)" if empty else "an empty folder"
+        raise SourceError(
+            f"Expected {op.format} files in {path}, found {got}.",
+            operator=op.name,
+            hint="Check the path; files starting with '_' or '.' and empty files do not count.",
+        )
+    made = []
+    for p in sorted(os.path.abspath(p) for p in found):
+        stat = os.stat(p)
+        made.append(Unit(p, stat.st_size, stat.st_mtime))
+    return made
+
+
+def _near(path: str, local: str) -> str:
+    """What is there, near a path that is not: the first folder on the way that is missing, and names like it."""
+    at = os.path.abspath(local)
+    while not os.path.isdir(os.path.dirname(at)):
+        at = os.path.dirname(at)
+    folder, name = os.path.split(at)
+    try:
+        there = [n for n in os.listdir(folder) if not n.startswith(".")]
+    except OSError:
+        return f"The folder {folder} cannot be listed."
+    rest = os.path.relpath(os.path.abspath(local), at)
+    close = nearest(name, (n for n in there if os.path.exists(os.path.join(folder, n, rest))))
+    if close:
+        return f"Did you mean {os.path.normpath(os.path.join(folder, close, rest))}?"
+    shown = ", ".join(sorted(there)[:8]) + (", ..." if len(there) > 8 else "")
+    return f"{folder} holds {shown or 'nothing'}; a relative path starts at {os.getcwd()}."
+
+
+def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
+    try:
+        listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
+    except PySparkException as error:
+        raise SourceError(f"Cannot list {path}: {_first_line(error)}", operator=op.name) from None
+    made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
+    if not made:
+        raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)
+    return made
+
+
+def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
+    def rows(unit: Unit) -> Unit:
+        if urlparse(unit.path).scheme not in ("", "file"):
+            return unit
+        try:
+            return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
+        except Exception as error:
+            raise SourceError(
+                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {_first_line(error)}",
+                operator=operator,
+                hint="The file is damaged or of another format: replace it, or move it out of the folder.",
+            ) from None
+
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(rows, files))
+
+
+def file_ordinal(numbered: Mapping[str, int]) -> str:
+    """SQL for the number of the file a row was read from."""
+    if len(numbered) == 1:
+        return f"CAST({next(iter(numbered.values()))} AS BIGINT)"
+    keys = _file_keys(numbered)
+    known = ", ".join(f"CAST(X'{key.encode().hex()}' AS STRING), {n}" for key, n in keys.items())
+    unknown = "CAST(raise_error(concat('unknown file ', _metadata.file_path)) AS INT)"
+    return f"CAST(coalesce(element_at(map({known}), _metadata.file_path), {unknown}) AS BIGINT)"
+
+
+def _file_keys(numbered: Mapping[str, int]) -> dict[str, int]:
+    """The same numbers under all names that Spark may print a file by.
+
+    It prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain form
+    comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
+    """
+    safe = "/:=,+$@!*'()~;&"
+    keys: dict[str, int] = {}
+    for form in (
+        lambda path: "".join(c if ord(c) > 127 else quote(c, safe=safe) for c in path),
+        lambda path: quote(path, safe=safe),
+        lambda path: path,
+    ):
+        for path, n in numbered.items():
+            for key in (path,) if urlparse(path).scheme else (f"file:{form(path)}", f"file://{form(path)}"):
+                keys.setdefault(key, n)
+    return keys
+
+
+def _local(path: str) -> str:
+    return unquote(urlparse(path).path) if path.startswith("file:") else os.path.expanduser(path)
+
+
+def _spark_path(path: str) -> str:
+    scheme = urlparse(path).scheme
+    return path if scheme and len(scheme) > 1 else os.path.abspath(os.path.expanduser(path))
+
+
+# --- what cannot be read again ------------------------------------------------------------------------------
+
+
+def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) -> Source:
+    df = source_frame(spark, op, live)
+    folder = keep_in / op.name
+    try:
+        df.write.mode("overwrite").parquet(str(folder))
+    except PySparkException as error:
+        raise SourceError(
+            f"The rows of source '{op.name}' could not be read: {_first_line(error)}",
+            operator=op.name,
+        ) from None
+    files = sorted(p for p in folder.iterdir() if p.suffix == ".parquet")
+    units = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files], op.name)
+    return Source(
+        name=op.name, number=number, format="parquet", schema=df.schema.json(), units=tuple(units), kept=True
+    )
+
+
+def source_frame(spark: SparkSession, op: Op, live: Any = None) -> DataFrame:
+    """All rows of a source as a plain DataFrame, without positions."""
+    try:
+        match op:
+            case ops.Values():
+                return spark.createDataFrame([tuple(r) for r in op.rows], op.schema)
+            case ops.Table():
+                return spark.read.table(op.table)
+            case ops.Generate():
+                return generated(spark, op)
+            case ops.Query():
+                return queried(spark, op)
+            case ops.FrameSource() | ops.Sample() | ops.Split():
+                if live is None:
+                    raise SourceError("The live DataFrame is gone.", operator=op.name)
+                df: DataFrame = live
+                return df
+            case ops.Read():
+                reader = spark.read.format(op.format).options(**op.options)
+                reader = reader.schema(op.schema) if op.schema else reader
+                return reader.load(list(op.path)) if op.path else reader.load()
+    except PySparkException as error:
+        raise SourceError(_first_line(error), operator=op.name) from None
+    raise AssertionError(op.kind)

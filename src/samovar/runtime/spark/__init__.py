@@ -1,0 +1,1 @@
+"""Spark itself: Java, the session, tags on jobs, storage that all hosts see."""

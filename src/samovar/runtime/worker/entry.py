@@ -1,0 +1,100 @@
+"""The functions that Spark's Python workers are given: a chain of operators, or a function of the user's over batches.
+
+What goes wrong in user code, and a task that is given up, end a task early without failing it; the rest of its input is
+drained, so that Spark sees a task that went well. Only a task that does not see the recording fails (see delivery.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from samovar.control.agent import TaskAbandoned
+from samovar.graph.code import recall_source
+from samovar.runtime.exchange.delivery import check_seen, deliver
+from samovar.runtime.exchange.task import Task
+from samovar.runtime.exchange.user_errors import RAISED, UserError, batch_misfit, raised
+from samovar.runtime.worker.arrival import in_arrival_order
+from samovar.runtime.worker.chain import Chain
+from samovar.runtime.worker.task_control import attend, give_up
+from samovar.runtime.worker.undoable_chain import HoldingChain
+
+__all__ = ["batches_function", "chain_function", "settle_garbage"]
+
+
+def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_garbage()
+        chain = HoldingChain(task) if task.hold else Chain(task)
+        rows = in_arrival_order(task.order_log, batches) if task.arrival else batches
+        yield from _attended(task, chain, batches, rows, chain.run)
+
+    return run
+
+
+def _attended(
+    task: Task, chain: Chain | None, batches: Iterator[Any], rows: Iterator[Any], work: Callable[..., Any]
+) -> Iterator[Any]:
+    """What the work makes of the rows; failures are reported, and orders obeyed if somebody steers the run."""
+    attendance = attend(task, chain)
+    try:
+        yield from work(rows) if attendance is None else attendance.run(rows, work)
+    except UserError as error:
+        deliver(task, chain.located(error.failure) if chain is not None else error.failure)
+        for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
+            pass
+    except TaskAbandoned:
+        give_up(task)
+        for _ in batches:
+            pass
+        check_seen(task)
+    except Exception:
+        check_seen(task)  # a state file that is not there, say: then this is the cause
+        raise
+    else:
+        check_seen(task)
+    finally:
+        if attendance is not None:
+            attendance.end()
+
+
+@lru_cache(maxsize=1)
+def settle_garbage() -> None:
+    """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
+
+    Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest
+    generation would be looked at every few hundred rows.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
+
+
+def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from _attended(task, None, batches, batches, work)
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        stage = task.stages[0]
+        function = pickle.loads(stage.code)
+        recall_source(function)
+        try:
+            for made in function(batches):
+                if task.arrow and (failure := batch_misfit(stage.name, made, stage.schema, by_name=False)):
+                    raise UserError(failure)
+                yield made
+        except (UserError, TaskAbandoned):
+            raise
+        except RAISED as error:
+            raise UserError(raised(stage.name, None, error, during="its batches of rows")) from None
+
+    return run

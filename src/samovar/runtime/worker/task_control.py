@@ -1,0 +1,345 @@
+"""A task's dealings with whoever steers its run: it announces itself, stops when told to, and answers questions.
+
+The tuple loop of a chain looks at `client.news` between tuples and at mini-steps; while a task waits for Spark (for a
+batch, or for somebody to take one), its orders are obeyed in its place. A task that is given up drains its input, saves
+no state and leaves a sign, so that the attempt it belongs to never counts.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from samovar.control import messages as m
+from samovar.control.agent import Agent, TaskAbandoned
+from samovar.control.client import client_for
+from samovar.record.state_files import dumps
+from samovar.runtime.exchange.code_switch import Turn, Turns
+from samovar.runtime.exchange.console import Console
+from samovar.runtime.exchange.plain_states import attributes
+from samovar.runtime.worker.arrival import partition_number
+from samovar.runtime.worker.breakpoints import Watched
+
+if TYPE_CHECKING:
+    from samovar.runtime.exchange.task import Task
+    from samovar.runtime.worker.chain import Chain
+
+__all__ = [
+    "DUE",
+    "QUIET",
+    "Attendance",
+    "Control",
+    "Due",
+    "EpochAbandoned",
+    "Feeding",
+    "Quiet",
+    "attend",
+    "give_up",
+    "was_given_up",
+    "was_unattended",
+]
+
+Control = tuple[tuple[str, int], str, bytes]
+_SIGN = "abandoned"
+_ALONE = "unattended"
+_unreachable: set[tuple[str, int]] = set()
+"""Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
+
+
+class EpochAbandoned(Exception):
+    """A task of the epoch was given up: the attempt does not count."""
+
+
+class Quiet:
+    """Stands where a client would, in tasks that nobody steers."""
+
+    news = False
+
+
+class Due:
+    """Stands where a client would, before a tuple at which something is to be done whatever has come."""
+
+    news = True
+
+
+QUIET = Quiet()
+DUE = Due()
+
+
+class Feeding:
+    """Rows on their way through the tuple loop. How far it has come is read off the iterator: the loop pays nothing."""
+
+    def __init__(self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None) -> None:
+        """`kept`: for a loop that keeps no other count, how many of the rows in its output were counted before."""
+        self.rows = rows
+        self.before = before
+        self.kept = kept
+        self.waiting = iter(rows)
+
+    @property
+    def left(self) -> int:
+        """How many rows the loop has not begun."""
+        return int(self.waiting.__length_hint__())  # type: ignore[attr-defined]
+
+    @property
+    def taken(self) -> int:
+        """How many it has begun."""
+        return len(self.rows) - self.left
+
+
+def attend(task: Task, chain: Chain | None) -> Attendance | None:
+    """Have a task attended to; None when nobody steers its run."""
+    if task.control is None:
+        return None
+    made = Attendance(task, task.control, chain)
+    if chain is not None:
+        chain.client, chain.attendance = made.client, made
+    made.console = Console(made.client.send, task.epoch, made.instances)
+    return made
+
+
+def give_up(task: Task) -> None:
+    """Leave the sign that a task was given up."""
+    _sign(task, _SIGN)
+
+
+def _sign(task: Task, name: str) -> None:
+    folder = Path(task.errors)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).touch()
+
+
+def was_given_up(folder: Path) -> bool:
+    """Whether a task left that sign in the folder of failures."""
+    return (folder / _SIGN).exists()
+
+
+def was_unattended(folder: Path) -> bool:
+    """Whether a task could not reach whoever steers its run: it may have missed other code."""
+    return (folder / _ALONE).exists()
+
+
+class Attendance:
+    """One task under control. `check` is for the tuple loop."""
+
+    def __init__(self, task: Task, control: Control, chain: Chain | None) -> None:
+        self.task = task
+        self.chain = chain
+        self.client = client_for(*control)
+        self.agent = Agent(self.client, self)
+        self._address = control[0]
+        self._names = [s.name for s in task.stages]
+        self._step: tuple[int, int, int] | None = None
+        self._behind = False
+        """Whether that tuple is processed already."""
+        self._began = time.perf_counter()
+        self._idle = 0.0
+        self.console: Console | None = None
+        self.heard = False
+        """Whether somebody has answered."""
+
+    def run(self, batches: Iterator[Any], work: Any) -> Iterator[Any]:
+        """What `work` makes of the batches, under control."""
+        self._begin()
+        for made in work(self._taken_in(batches)):
+            self._leave()
+            yield made
+            self._enter()
+
+    def _begin(self) -> None:
+        partition = partition_number()
+        begun = m.TaskBegun(
+            task=f"{self.task.epoch}/{partition}/{token_hex(4)}",
+            run=self.task.run,
+            epoch=self.task.epoch,
+            attempt=self.task.token,
+            operators=tuple(self._names),
+            partition=partition,
+            versions=dict(self.task.code_versions),
+        )
+        key = (self._address[0], self._address[1])
+        self.heard = self.agent.begin(begun, patience=0.0 if key in _unreachable else 2.0)
+        if self.heard:
+            _unreachable.discard(key)
+        elif not self.client.connected:
+            _unreachable.add(key)
+        if not self.heard:
+            _sign(self.task, _ALONE)
+
+    def _taken_in(self, batches: Iterator[Any]) -> Iterator[Any]:
+        rest = iter(batches)
+        while True:
+            self._leave()
+            pa.array(())  # in a new process PyArrow looks for pandas here, for half a second or more
+            batch = next(rest, None)
+            self._enter()
+            if batch is None:
+                return
+            yield batch
+
+    def _leave(self) -> None:
+        self._step, self._behind = None, False
+        self._idle -= time.perf_counter()
+        self.agent.leave()
+
+    def _enter(self) -> None:
+        try:
+            self.agent.enter()
+        finally:
+            self._idle += time.perf_counter()
+
+    def check(self, stage: int, port: int, number: int) -> None:
+        """Obey what has come, at a tuple of an operator; returns when the loop may go on."""
+        self._step = (stage, port, number)
+        with self._idling():
+            self.agent.check()
+
+    def hold(self, held: m.Held, step: tuple[int, int, int]) -> m.Decision:
+        """Report a tuple that raised, and wait for a decision."""
+        self._step = step
+        with self._idling():
+            return self.agent.hold(held)
+
+    def reach(self, reached: m.Reached, step: tuple[int, int, int], behind: bool) -> None:
+        """Report a tuple that meets a breakpoint; returns when the loop may go on. `behind`: it is processed."""
+        self._step, self._behind = step, behind
+        with self._idling():
+            self.agent.reach(reached)
+        self._behind = False
+
+    def wait_for_credit(
+        self, counted: m.Counted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
+    ) -> None:
+        """Wait until more tuples may be processed."""
+        self._step, self._behind = step, behind
+        with self._idling():
+            self.agent.wait_for_credit(counted, there)
+        self._behind = False
+
+    @contextmanager
+    def _idling(self) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._idle += time.perf_counter() - began
+
+    def end(self) -> None:
+        """The task is over, in whatever way."""
+        if self.console is not None:
+            self.console.close()
+        self.agent.end()
+
+    def instances(self) -> dict[int, str]:
+        """The operators by the ids of their instances."""
+        loaded = self.chain.loaded if self.chain is not None else []
+        return {id(one.instance): name for one, name in zip(loaded, self._names, strict=False)}
+
+    # --- what the agent asks ----------------------------------------------------------------------------------------
+
+    def place(self) -> m.Place | None:
+        """The tuple being processed, or the next one; None between batches."""
+        if self._step is None or self.chain is None:
+            return None
+        stage, port, number = self._step
+        number += int(self._behind)
+        return m.Place(self._names[stage], self.task.epoch, self.chain.bucket or 0, port, number)
+
+    def state(self, operator: str) -> tuple[int, bytes]:
+        """The bucket and the state of an operator, pickled."""
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            raise LookupError("no tuple has come yet")
+        instance = chain.loaded[self._names.index(operator)].instance
+        return chain.bucket, dumps(attributes(instance))
+
+    def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
+        """Tuples of the batch at hand that the first operator has not processed; those behind it have none waiting."""
+        chain = self.chain
+        feeding = chain.feeding if chain is not None else None
+        if chain is None or feeding is None or operator != self._names[0]:
+            return [], 0
+        inside = self._step is not None and not self._behind and feeding.taken > 0
+        first = feeding.taken - int(inside)
+        shown = [feeding.rows[i] for i in range(first, min(first + limit, len(feeding.rows)))]
+        rows = chain.rows_at(shown)
+        return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
+
+    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
+        """Have operators go over to other code, each at its next tuple. Says which tuple that is."""
+        chain = self.chain
+        if chain is None:
+            raise LookupError("a function over batches of rows has no tuples to go over at")
+        for code in codes.values():
+            pickle.loads(code.body)
+        if chain.turns is None:
+            chain.turns = Turns(self._names, self.task.stateful)
+        made = []
+        for name, code in codes.items():
+            stage = self._names.index(name)
+            chain.turns.tell(stage, Turn(name, code.version, code.body, code.transfer))
+            place = m.Place(name, self.task.epoch, chain.bucket or 0, 0, self._taken(stage))
+            made.append(m.Switch(code.version, place))
+        return tuple(made)
+
+    def _taken(self, stage: int) -> int:
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            return 0
+        taken = sum(chain.taken[stage])
+        if self._step is not None and self._step[0] == stage == 0:
+            taken = max(taken, self._step[2])
+        return taken
+
+    def cannot(self, version: int, error: BaseException) -> NoReturn:
+        """An operator could not go over after all: the epoch is done again without that code."""
+        self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
+        raise TaskAbandoned(f"An operator could not go over to other code: {error}")
+
+    def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
+        """The breakpoints that stand from now on."""
+        if self.chain is not None and (standing or self.chain.watched):
+            if self.chain.watched is None:
+                self.chain.watched = Watched(self, self.chain)
+            self.chain.watched.set(standing, self._names)
+
+    def counted(self) -> list[m.Counted]:
+        """What was counted for breakpoints."""
+        watched = self.chain.watched if self.chain is not None else None
+        return [] if watched is None else watched.counted()
+
+    def credit(self, breakpoint: str, upto: int) -> None:
+        """So many tuples may be counted for a breakpoint."""
+        if self.chain is not None and self.chain.watched is not None:
+            self.chain.watched.credit(breakpoint, upto)
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """What each operator has taken and given in this task."""
+        chain = self.chain
+        return {} if chain is None else {n: chain.counts(i) for i, n in enumerate(self._names)}
+
+    def figures(self) -> dict[str, m.Figures]:
+        """Figures of each operator. On the client's thread: only reads."""
+        chain = self.chain
+        if chain is None or chain.bucket is None:
+            return {}
+        feeding = chain.feeding
+        busy = time.perf_counter() - self._began - max(self._idle, 0.0)
+        made = {}
+        for i, name in enumerate(self._names):
+            taken, given = chain.counts(i)
+            queue = 0
+            if i == 0 and feeding is not None:
+                taken = max(taken, chain.passed[i][0] + feeding.before + feeding.taken)
+                queue = feeding.left
+            one = chain.loaded[i]
+            size = one.full_bytes + one.delta_bytes
+            made[name] = m.Figures(taken, given, busy, queue, one.capture.entries(), size)
+        return made
