@@ -101,7 +101,7 @@ class _Engine:
 
 
 def _watch(*arguments: Any) -> Any:
-    return importlib.import_module("samovar.replay.watching").Watch(*arguments)
+    return importlib.import_module("samovar.replay.condition_watch").Watch(*arguments)
 
 
 Workflow.runner = _Engine()

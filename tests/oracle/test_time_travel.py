@@ -23,7 +23,8 @@ from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
 from tests.oracle.travel_flows import PYTHON, Simulation, draw_flow
 
 import samovar as sv
-from samovar.replay import leaves, travel
+from samovar.replay.state import windows
+from samovar.replay.trace.model import leaves
 
 COMMON = settings(
     deadline=None,
@@ -68,8 +69,8 @@ def world(spark: SparkSession, seed: int, window: int | None) -> Iterator[World]
         pytest.MonkeyPatch.context() as patch,
     ):
         if window is not None:
-            patch.setattr(travel, "WINDOW", window)
-            patch.setattr(travel, "MARGIN", max(1, window // 3))
+            patch.setattr(windows, "WINDOW", window)
+            patch.setattr(windows, "MARGIN", max(1, window // 3))
             patch.setattr(leaves, "SMALLEST", seed % 3)  # else all rows lie in one chunk
         drawn = draw_flow(rnd, Path(folder) / "data")
         size = rnd.choice([ONE_FILE, ALL_AT_ONCE])

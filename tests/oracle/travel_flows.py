@@ -19,7 +19,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 import samovar as sv
-from samovar.replay.states import attributes
+from samovar.replay.state.state_changes import attributes
 
 __all__ = ["FINISH", "Drawn", "Simulation", "Spec", "draw_flow"]
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from samovar.replay.trace import END, Edges, Position, StepKey, Trace, Tuple
+from samovar.replay.trace.model import END, Edges, Position, StepKey, Trace, Tuple
 
 __all__ = ["Made", "Node", "cursors", "descendants", "least", "random_made", "sound"]
 

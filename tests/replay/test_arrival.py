@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
-from samovar.replay import leaves, travel
+from samovar.replay.state import windows
+from samovar.replay.trace.model import leaves
 
 
 class Diary(sv.Operator):
@@ -28,8 +29,8 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaves, "SMALLEST", 1)
-    monkeypatch.setattr(travel, "WINDOW", 3)
-    monkeypatch.setattr(travel, "MARGIN", 1)
+    monkeypatch.setattr(windows, "WINDOW", 3)
+    monkeypatch.setattr(windows, "MARGIN", 1)
     monkeypatch.setattr(
         checkpoint_policy, "EVERY", 5
     )  # marks would come often, but an order of arrival has no places for them

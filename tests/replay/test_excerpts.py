@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
-from samovar.replay import excerpts, replayed
-from samovar.replay.trace import Window
+from samovar.replay.trace.model import Window, leaf_rows, past_epoch
 from samovar.runtime.sources.units import ROW_BITS
 
 ROWS = 50
@@ -81,10 +80,10 @@ def test_rows_of_every_type_are_those_that_spark_reads(
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
         source = past._travel.tracer.sources["rows"]
         windows = [Window(place(low), place(high)) for low, high in WINDOWS]
-        assert all(excerpts.excerpt(spark, source, w, 0, 2) is not None for w in windows)
+        assert all(leaf_rows.excerpt(spark, source, w, 0, 2) is not None for w in windows)
         read = {(w, name): rows_of(past, w, name) for w in windows for name in ("rows", "even")}
         assert [len(read[w, "rows"]) for w in windows] == [100, 7, 1, 17, 1]
-        monkeypatch.setattr(replayed, "excerpt", lambda *_: None)
+        monkeypatch.setattr(past_epoch, "excerpt", lambda *_: None)
         for (window, name), rows in read.items():
             assert rows == rows_of(past, window, name)
 
@@ -100,7 +99,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     few = Window(place((0, 3)), place((0, 9)))
     with given as past:
         tracer = past._travel.tracer
-        assert excerpts.excerpt(spark, tracer.sources["rows"], few, 0, 2) is None
+        assert leaf_rows.excerpt(spark, tracer.sources["rows"], few, 0, 2) is None
         assert len(rows_of(past, few, "rows")) == 6
         assert past.jump("even", tuples=80).last.row["n"] == 79
     old = table(0, ROWS).drop_columns(["at"])
@@ -109,7 +108,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     pq.write_table(old, folder / "in" / "1.parquet", use_deprecated_int96_timestamps=True)
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
         source = past._travel.tracer.sources["rows"]
-        assert excerpts.excerpt(spark, source, few, 0, 2) is None
+        assert leaf_rows.excerpt(spark, source, few, 0, 2) is None
         assert len(rows_of(past, few, "rows")) == 6
-        monkeypatch.setattr(excerpts, "MOST", 5)
-        assert excerpts._ranges(source, few, 0, 2) is None
+        monkeypatch.setattr(leaf_rows, "MOST", 5)
+        assert leaf_rows._ranges(source, few, 0, 2) is None

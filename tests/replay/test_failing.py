@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import samovar as sv
 from samovar.record.log import EpochFailed, Log, read_log
-from samovar.replay import leaves, tracing
+from samovar.replay.trace.model import leaves, tracer
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS, BAD = 600, 570
@@ -146,7 +146,7 @@ def test_what_the_log_says_spares_the_search_and_leads_to_the_same_moment(
     past = failed(build, checkpoints=checkpoints)
     assert _fact(past).operator == "F"
     with monkeypatch.context() as patched:
-        patched.delattr(tracing.Tracer, "failed_step")
+        patched.delattr(tracer.Tracer, "failed_step")
         found = _shown(past)
     assert found[0]["x"] == BAD
     if build is alone:

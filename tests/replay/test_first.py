@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 
 import samovar as sv
 from samovar.errors import SamovarError
-from samovar.replay import queries, tracing
+from samovar.replay import queries
+from samovar.replay.trace.model import tracer
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS = 400
@@ -133,7 +134,7 @@ def test_pieces_between_marks_are_searched_in_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(tracing, "PIECE", 0.0)
+    monkeypatch.setattr(tracer, "PIECE", 0.0)
     (tmp_path / "in").mkdir()
     for i in range(2):
         xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)

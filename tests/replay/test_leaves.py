@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.replay import leaves
-from samovar.replay.leaves import Leaves, Run
-from samovar.replay.segments import Segment
-from samovar.replay.trace import Position
+from samovar.replay.trace.leaves import Leaves, Run
+from samovar.replay.trace.model import Position, leaves
+from samovar.replay.trace.segments import Segment
 
 COMMON = settings(deadline=None, database=None, max_examples=300)
 SEGMENT = Segment(0, 0, 0, 0, {}, first=True, last=True)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
-from samovar.replay import native_states
-from samovar.replay.native_states import StoredGroups
+from samovar.replay.state import group_states
+from samovar.replay.state.group_states import StoredGroups
 
 ROWS = 120
 
@@ -49,7 +49,7 @@ def groups(tuples: int) -> dict[int, dict[str, int]]:
 
 @pytest.mark.parametrize("few", [10, 1000])
 def test_pages_of_groups(past: sv.Past, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_states, "FEW", few)
+    monkeypatch.setattr(group_states, "FEW", few)
     moment = past.jump("A", tuples=70)
     held = moment.state("A")["groups"]
     assert isinstance(getattr(held, "base", held), StoredGroups) == (few == 10)

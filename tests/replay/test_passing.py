@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 
 import samovar as sv
-from samovar.replay.worker import TRACE, Probe, Record, probing_function, read_records, tracing_function
+from samovar.replay.trace.traced_chain import (
+    TRACE,
+    Probe,
+    Record,
+    probing_function,
+    read_records,
+    tracing_function,
+)
 from samovar.runtime.exchange.task import Stage, Task
 from samovar.runtime.pickles import by_value
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import samovar as sv
 from samovar.record.state_files import StateCapture
-from samovar.replay.states import MapView, Timeline, apply_changes, attributes, merged
-from samovar.replay.trace import ABSENT, Change
+from samovar.replay.state.state_changes import MapView, Timeline, apply_changes, attributes, merged
+from samovar.replay.trace.model import ABSENT, Change
 
 COMMON = settings(deadline=None, database=None, derandomize=True, max_examples=200)
 

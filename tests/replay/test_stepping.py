@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.support import Made, Node, cursors, descendants, least, random_made, sound
 
-from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
-from samovar.replay.trace import StepKey
+from samovar.replay.trace.model import StepKey
+from samovar.replay.trace.stepper import (
+    Overlap,
+    advanced,
+    everything,
+    next_step,
+    open_steps,
+    overlap,
+    waiting,
+)
 
 COMMON = settings(deadline=None, database=None, derandomize=True, max_examples=150)
 FEW = {"most": 4, "rows": 2}

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import samovar as sv
 from samovar.demo import fraud
-from samovar.replay.trace import ABSENT
+from samovar.replay.trace.model import ABSENT
 
 X, Y, Z = 1, 2, 3
 """Payments are numbered from 1."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.support import Made, Node, descendants, random_made
 
-from samovar.replay.trace import END, Edges, Position, Trace, Tuple, parent_of
+from samovar.replay.trace.model import END, Edges, Position, Trace, Tuple, parent_of
 
 COMMON = settings(deadline=None, database=None, derandomize=True, max_examples=300)
 

@@ -12,7 +12,8 @@ from tests.runtime.stamping import replayed_rows
 from tests.runtime.steered import WAIT
 
 import samovar as sv
-from samovar.replay import leaves, travel
+from samovar.replay.state import windows
+from samovar.replay.trace.model import leaves
 
 
 def texts(tmp_path: Path, *values: str) -> sv.Workflow:
@@ -69,8 +70,8 @@ def test_a_jump_behind_a_skipped_row_does_not_count_it(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leaves, "SMALLEST", 0)
-    monkeypatch.setattr(travel, "WINDOW", 1)
-    monkeypatch.setattr(travel, "MARGIN", 1)
+    monkeypatch.setattr(windows, "WINDOW", 1)
+    monkeypatch.setattr(windows, "MARGIN", 1)
     flow = texts(tmp_path, "5", "six", "7", "8", "9", "10", "11", "12")
     run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
     held(run)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from samovar.replay.trace import ABSENT
+from samovar.replay.trace.model import ABSENT
 from samovar.server.plain import plain
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from samovar.errors import TimeTravelError
-from samovar.replay.trace import ABSENT
+from samovar.replay.trace.model import ABSENT
 
 __all__ = ["PAGE", "brief", "change_data", "page_of", "plain", "row_text"]
 

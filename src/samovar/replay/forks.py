@@ -2,7 +2,7 @@
 
 The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive it).
 Of the moment's own epoch the tuples before the moment are an epoch of their own with the old logic: done from the last
-mark on, with what was kept there, or else from the epoch's start (see beginning.py). The file the moment lies in is cut
+mark on, with what was kept there, or else from the epoch's start (see fork_prefix.py). The file the moment lies in is cut
 there into two. Then the new logic goes on from the state the old one left.
 """
 
@@ -37,11 +37,11 @@ from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
-from samovar.replay.beginning import Beginning, usable_mark
+from samovar.replay.fork_prefix import Beginning, usable_mark
 from samovar.replay.links import link
-from samovar.replay.segments import Segment
-from samovar.replay.trace import Position, Window
-from samovar.replay.tracing import Tracer
+from samovar.replay.trace.model import Position, Window
+from samovar.replay.trace.segments import Segment
+from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.epochs.epoch_runner import commit_epoch
 from samovar.runtime.exchange.decisions import Decided, read_decisions

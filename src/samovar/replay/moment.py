@@ -12,14 +12,22 @@ from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
-from samovar.replay.lines import Line, run_lines
-from samovar.replay.paging import page_of
+from samovar.replay.line_trace import Line, run_lines
 from samovar.replay.queries import find_last_change
-from samovar.replay.segments import gives_here, leaves_of
-from samovar.replay.states import Timeline
-from samovar.replay.stepping import Overlap, advanced, everything, next_step, open_steps, overlap, waiting
-from samovar.replay.trace import END, Change, Step, StepKey, Trace, Tuple
-from samovar.replay.travel import Stretch, Travel
+from samovar.replay.state.state_changes import Timeline
+from samovar.replay.state.state_pages import page_of
+from samovar.replay.state.windows import Stretch, Travel
+from samovar.replay.trace.model import END, Change, Step, StepKey, Trace, Tuple
+from samovar.replay.trace.segments import gives_here, leaves_of
+from samovar.replay.trace.stepper import (
+    Overlap,
+    advanced,
+    everything,
+    next_step,
+    open_steps,
+    overlap,
+    waiting,
+)
 from samovar.runtime.run import Run
 
 __all__ = ["Moment", "StepInfo"]

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import Interaction
-from samovar.replay.costs import JumpCost, jump_cost
+from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
-from samovar.replay.origins import Origin, find_origins
+from samovar.replay.provenance import Origin, find_origins
 from samovar.replay.queries import Predicate, find_first, log_rows
-from samovar.replay.tracing import Tracer
-from samovar.replay.travel import Travel
+from samovar.replay.state.windows import Travel
+from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.plans import plans_of
 from samovar.runtime.recorded_run import Past as Recorded
 from samovar.runtime.spark.session import spark_session

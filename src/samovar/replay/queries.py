@@ -29,12 +29,12 @@ from samovar.ids import new_attempt
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.conditions import Asked, rows_asked
-from samovar.replay.native_states import first_group
-from samovar.replay.segments import Segment
-from samovar.replay.states import attributes
-from samovar.replay.trace import END, Position, StepKey, Window, parent_of
-from samovar.replay.travel import Stretch, Travel
-from samovar.replay.worker import Probe, Record
+from samovar.replay.state.group_states import first_group
+from samovar.replay.state.state_changes import attributes
+from samovar.replay.state.windows import Stretch, Travel
+from samovar.replay.trace.model import END, Position, StepKey, Window, parent_of
+from samovar.replay.trace.segments import Segment
+from samovar.replay.trace.traced_chain import Probe, Record
 from samovar.runtime.failures.spark_errors import Said
 
 __all__ = [

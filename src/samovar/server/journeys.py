@@ -21,7 +21,7 @@ import samovar as sv
 from samovar.errors import NotInWorkspace, TimeTravelError
 from samovar.replay.moment import Moment
 from samovar.replay.past import Past
-from samovar.replay.trace import Tuple
+from samovar.replay.trace.model import Tuple
 from samovar.server.engine import Engine
 from samovar.server.plain import moment_data, plain, row_data
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from samovar.record.log import Counters
 from samovar.replay.moment import Moment, StepInfo
-from samovar.replay.trace import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, Change
 from samovar.runtime.live.inspection import InFlight, Inspection
 
 __all__ = ["change_data", "inspection_data", "moment_data", "plain", "row_data", "state_data", "step_data"]

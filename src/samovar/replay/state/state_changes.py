@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from samovar.record.blocks import patched
-from samovar.replay.trace import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, Change
 from samovar.runtime.exchange.plain_states import attributes, merged
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]

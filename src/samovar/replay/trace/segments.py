@@ -13,7 +13,7 @@ from samovar.compile.levels import Placement
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted
-from samovar.replay.trace import Edges
+from samovar.replay.trace.model import Edges
 
 __all__ = ["Segment", "edges_of", "gives_here", "leaves_of", "only_native", "segments_of"]
 

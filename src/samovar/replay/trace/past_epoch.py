@@ -23,10 +23,10 @@ from samovar.ids import position_columns
 from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.state_files import Header, mark_name, mark_of, read_header
 from samovar.record.store import slug_unique
-from samovar.replay.excerpts import excerpt
-from samovar.replay.segments import Segment, edges_of
-from samovar.replay.trace import Position, Window
-from samovar.replay.worker import (
+from samovar.replay.trace.leaf_rows import excerpt
+from samovar.replay.trace.model import Position, Window
+from samovar.replay.trace.segments import Segment, edges_of
+from samovar.replay.trace.traced_chain import (
     NEVER,
     TRACE,
     Probe,

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
-from samovar.replay.leaves import Leaves
-from samovar.replay.segments import Segment, only_native
-from samovar.replay.trace import Position
+from samovar.replay.trace.leaves import Leaves
+from samovar.replay.trace.model import Position
+from samovar.replay.trace.segments import Segment, only_native
 
 __all__ = ["Place", "Tally"]
 

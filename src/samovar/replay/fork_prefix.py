@@ -27,8 +27,8 @@ from samovar.record.log import EpochCommitted
 from samovar.record.state_files import Header, mark_name
 from samovar.record.store import slug_unique
 from samovar.replay.links import link
-from samovar.replay.replayed import Windowed, at_or_behind
-from samovar.replay.trace import Position
+from samovar.replay.trace.model import Position
+from samovar.replay.trace.past_epoch import Windowed, at_or_behind
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.exchange.kept_rows import kept_files, kept_folder
 from samovar.runtime.exchange.task import Begun, Stage, Task

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from samovar.replay.trace import Step, StepKey, Trace
+from samovar.replay.trace.model import Step, StepKey, Trace
 
 __all__ = ["Counts", "Overlap", "advanced", "everything", "next_step", "open_steps", "overlap", "waiting"]
 

@@ -18,11 +18,11 @@ from samovar.compile.native import hidden
 from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, quote_name, split_alias
 from samovar.ids import position_columns
-from samovar.replay.segments import Segment, only_native
-from samovar.replay.trace import ABSENT, Change, Position, Window
+from samovar.replay.trace.model import ABSENT, Change, Position, Window
+from samovar.replay.trace.segments import Segment, only_native
 
 if TYPE_CHECKING:
-    from samovar.replay.tracing import Tracer
+    from samovar.replay.trace.tracer import Tracer
     from samovar.runtime.epochs.epoch import Epoch
 
 __all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start"]

@@ -32,12 +32,12 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters
-from samovar.replay.leaves import Leaves
-from samovar.replay.replayed import Replayed, Windowed, at_or_behind
-from samovar.replay.segments import Segment, edges_of, gives_here, leaves_of, only_native
-from samovar.replay.tally import Tally
-from samovar.replay.trace import END, Edges, Position, Trace, Tuple, Window
-from samovar.replay.worker import (
+from samovar.replay.trace.leaf_counts import Tally
+from samovar.replay.trace.leaves import Leaves
+from samovar.replay.trace.model import END, Edges, Position, Trace, Tuple, Window
+from samovar.replay.trace.past_epoch import Replayed, Windowed, at_or_behind
+from samovar.replay.trace.segments import Segment, edges_of, gives_here, leaves_of, only_native
+from samovar.replay.trace.traced_chain import (
     TRACE,
     Probe,
     Record,

@@ -20,13 +20,13 @@ from samovar.graph.operator import Operator
 from samovar.graph.state import MapState, declared
 from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
-from samovar.replay.native_states import group_changes, groups_at_start
-from samovar.replay.segments import Segment, edges_of, segments_of
-from samovar.replay.states import Timeline, apply_changes, attributes, merged
-from samovar.replay.stepping import advanced, everything
-from samovar.replay.trace import Change, Edges, Position, Step, StepKey, Window
-from samovar.replay.tracing import Traced, Tracer
-from samovar.replay.worker import Record
+from samovar.replay.state.group_states import group_changes, groups_at_start
+from samovar.replay.state.state_changes import Timeline, apply_changes, attributes, merged
+from samovar.replay.trace.model import Change, Edges, Position, Step, StepKey, Window
+from samovar.replay.trace.segments import Segment, edges_of, segments_of
+from samovar.replay.trace.stepper import advanced, everything
+from samovar.replay.trace.traced_chain import Record
+from samovar.replay.trace.tracer import Traced, Tracer
 from samovar.runtime.exchange.code_switch import brought
 from samovar.runtime.exchange.task import Version
 

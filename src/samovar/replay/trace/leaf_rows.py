@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from samovar.ids import position_columns
-from samovar.replay.trace import Window
+from samovar.replay.trace.model import Window
 from samovar.runtime.sources.units import ROW_BITS, Source
 
 __all__ = ["excerpt"]

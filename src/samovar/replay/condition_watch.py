@@ -15,8 +15,8 @@ from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
 from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.queries import matching_tuples
-from samovar.replay.tracing import Tracer
-from samovar.replay.travel import Travel
+from samovar.replay.state.windows import Travel
+from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.live.interactions import Interactions
 from samovar.runtime.plans import Plans, plans_of

@@ -1,7 +1,7 @@
 """Where the leaf tuples of a segment lie: by arithmetic where files tell their numbers of rows, else by a Spark job.
 
 Windows begin and end at edges of chunks: ranges of positions of the same size. So what operators gave before a window
-is a sum over chunks (see tally.py), whatever window somebody looks at.
+is a sum over chunks (see leaf_counts.py), whatever window somebody looks at.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from samovar.compile.plan import Plan
-from samovar.replay.segments import Segment, edges_of, leaves_of
-from samovar.replay.trace import Position
+from samovar.replay.trace.model import Position
+from samovar.replay.trace.segments import Segment, edges_of, leaves_of
 from samovar.runtime.sources.units import ROW_BITS, Source, stretches_of
 
 __all__ = ["Leaves", "Run"]

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from samovar.errors import TimeTravelError
-from samovar.replay.native_states import FewGroups, StoredGroups
-from samovar.replay.states import MapView
+from samovar.replay.state.group_states import FewGroups, StoredGroups
+from samovar.replay.state.state_changes import MapView
 
 __all__ = ["page_of"]
 

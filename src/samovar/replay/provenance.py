@@ -13,9 +13,9 @@ from samovar.compile.native import hidden, quoted, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.replay.queries import in_group, matching_inputs
-from samovar.replay.segments import Segment
-from samovar.replay.trace import Position, Tuple, Window
-from samovar.replay.travel import Stretch, Travel
+from samovar.replay.state.windows import Stretch, Travel
+from samovar.replay.trace.model import Position, Tuple, Window
+from samovar.replay.trace.segments import Segment
 
 __all__ = ["Origin", "find_origins"]
 

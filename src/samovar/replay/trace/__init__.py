@@ -1,0 +1,1 @@
+"""Traces of the past: past epochs computed again with every computation step."""
