@@ -18,7 +18,7 @@ import pytest
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
-from samovar.control.visiting import ADDRESS, Visit, read_address
+from samovar.control.door import ADDRESS, Visit, read_address
 from samovar.errors import ChannelProblem, RecordingError
 
 

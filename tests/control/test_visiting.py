@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.control.support import WAIT, exactly, is_closed
 
-from samovar.control import visiting
+from samovar.control import door
 from samovar.control.channel import CHALLENGE_BYTES
-from samovar.control.visiting import ADDRESS, Door, Reply, Request, Visit, read_address
+from samovar.control.door import ADDRESS, Door, Reply, Request, Visit, read_address
 from samovar.errors import ChannelProblem, RecordingError
 
 
@@ -22,7 +22,7 @@ def answer(request: Request) -> Reply:
     if request.do == "wait":
         held.wait(WAIT)
     if request.do == "much":
-        return Reply(body=bytes(visiting.FRAME_LIMIT + 1))
+        return Reply(body=bytes(door.FRAME_LIMIT + 1))
     return Reply(body=pickle.dumps((request.do, pickle.loads(request.body))))
 
 
@@ -82,7 +82,7 @@ def test_a_reply_that_is_too_large_is_an_error_and_not_the_end(door: Door) -> No
 
 
 def test_only_so_many_come_in_at_once(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visiting, "VISITORS", 2)
+    monkeypatch.setattr(door, "VISITORS", 2)
     kept = [Visit(door.address, "r", door.secret) for _ in range(2)]
     with pytest.raises(ChannelProblem):
         Visit(door.address, "r", door.secret)

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 import samovar as sv
-from samovar.control.visiting import Visit, read_address
+from samovar.control.door import Visit, read_address
 from samovar.errors import SamovarError
 from samovar.runtime.progress import GOING
 

@@ -16,7 +16,7 @@ from samovar.cli.finding import find_run
 from samovar.cli.options import Conf, Each, Folder, OneRun, Script
 from samovar.cli.printing import output
 from samovar.cli.running import Output, session, spark_settings
-from samovar.control.visiting import Visit, read_address
+from samovar.control.door import Visit, read_address
 from samovar.record.store import Recording
 from samovar.replay.past import Past, open_recording
 from samovar.runtime.workflow_file import read_graph

@@ -19,7 +19,7 @@ from samovar.cli.debug_place import Mark
 from samovar.cli.debug_values import PAGE, page_of
 from samovar.cli.debug_words import COMMANDS, Command, Names, Word, find_command, words
 from samovar.cli.loading import load_operator
-from samovar.control.visiting import Visit
+from samovar.control.door import Visit
 from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph

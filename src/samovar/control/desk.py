@@ -20,9 +20,9 @@ from typing import Any, Protocol
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.control.breaking import Standing
 from samovar.control.coordinator import Coordinator
 from samovar.control.machine import Machine
+from samovar.control.state.breakpoint_registry import Standing
 
 __all__ = ["Desk", "Engine"]
 

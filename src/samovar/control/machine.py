@@ -1,6 +1,6 @@
 """The run's state machine: an event in, instructions out. No clock, no threads, no input or output.
 
-Handling an event changes what is wanted; `state.py` then gives the instructions that make up the difference between
+Handling an event changes what is wanted; `run_state.py` then gives the instructions that make up the difference between
 what is wanted and what was told and done. So any number of wishes can stand at once: a pause while a tuple is held, a
 modification while paused, a worker that vanishes in between.
 
@@ -24,10 +24,10 @@ from typing import Any
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.control.breaking import Standing
-from samovar.control.changing import Change
-from samovar.control.roster import Member
-from samovar.control.state import RunState
+from samovar.control.state.breakpoint_registry import Standing
+from samovar.control.state.code_versions import Change
+from samovar.control.state.run_state import RunState
+from samovar.control.state.worker_roster import Member
 
 __all__ = ["LET_FINISH", "Machine"]
 

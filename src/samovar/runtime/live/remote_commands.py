@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samovar.control.visiting import Door, Reply, Request
+from samovar.control.door import Door, Reply, Request
 from samovar.errors import CommandRefused, SamovarError, UnknownName
 from samovar.runtime.live.statistics import Meter
 from samovar.runtime.progress import GOING

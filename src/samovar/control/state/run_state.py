@@ -12,11 +12,11 @@ from typing import NoReturn
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.control.asking import Asks
-from samovar.control.breaking import Breaks
-from samovar.control.changing import Change, Codes
-from samovar.control.holding import Holds
-from samovar.control.roster import Member, Roster
+from samovar.control.state.breakpoint_registry import Breaks
+from samovar.control.state.code_versions import Change, Codes
+from samovar.control.state.held_tuples import Holds
+from samovar.control.state.open_questions import Asks
+from samovar.control.state.worker_roster import Member, Roster
 from samovar.errors import CommandRefused
 
 __all__ = ["RunState"]

@@ -16,7 +16,7 @@ from typing import Literal
 
 from samovar.control import events as e
 from samovar.control import messages as m
-from samovar.control.roster import Member
+from samovar.control.state.worker_roster import Member
 
 __all__ = ["Change", "Codes"]
 

@@ -1,0 +1,1 @@
+"""What the state machine knows of a run. Pure data."""
