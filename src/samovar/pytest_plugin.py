@@ -51,7 +51,7 @@ def samovar_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 @pytest.fixture
 def assert_equivalent(request: pytest.FixtureRequest, samovar_spark: SparkSession) -> Callable[..., None]:
     """`assert_equivalent(left, right, ...)` on the session of the run, with its examples and seed for programs."""
-    from samovar.diff.asserting import assert_equivalent as asserting
+    from samovar.diff.assertions import assert_equivalent as asserting
 
     chosen: dict[str, Any] = {}
     for name in ("examples", "seed"):

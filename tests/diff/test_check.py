@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import samovar as sv
 from samovar.diff import check, equality, keyed, on_frames, plain, rows
-from samovar.diff.problems import ProgramProblem
+from samovar.diff.comparison_errors import ProgramProblem
 
 ITEMS = rows("k int, v int", keyed={"k": 2}, nulls=False, values={"v": list(range(10))}, max_size=8)
 

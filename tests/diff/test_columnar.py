@@ -137,7 +137,7 @@ def test_small_batches_of_a_table_are_taken_in_together() -> None:
 def test_of_a_large_batch_that_differs_few_rows_are_looked_at_one_by_one(
     wrong: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from samovar.diff.stepwise import Stepwise
+    from samovar.diff.matcher.stepwise import Stepwise
 
     at = list(range(70_000))
     left = pa.table({"key": [i % 50 for i in at], "at": at})
@@ -170,7 +170,7 @@ def test_a_different_row_late_in_a_large_batch_has_its_exact_place() -> None:
 
 
 def test_two_rows_with_one_hash_are_not_taken_for_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from samovar.diff import columnar
+    from samovar.diff.matcher.matcher import columnar
 
     monkeypatch.setattr(columnar, "hash_of", lambda words: words[0] * 0)
     left = pa.table({"key": [1, 2, 3]})
@@ -182,9 +182,9 @@ def test_two_rows_with_one_hash_are_not_taken_for_equal(monkeypatch: pytest.Monk
 
 
 def test_text_with_one_hash_is_compared_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from samovar.diff import hashing
+    from samovar.diff.matcher.matcher import row_words
 
-    monkeypatch.setattr(hashing, "_BYTES", hashing._BYTES * 0)
+    monkeypatch.setattr(row_words, "_BYTES", row_words._BYTES * 0)
     matcher = Matcher(depends=ordered)
     matcher.push_batch("left", pa.table({"note": ["abc"]}))
     verdict = matcher.push_batch("right", pa.table({"note": ["xyz"]}))

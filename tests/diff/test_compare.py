@@ -29,7 +29,7 @@ from samovar.diff import (
     punctuated,
     synchronised,
 )
-from samovar.diff.problems import (
+from samovar.diff.comparison_errors import (
     DependenceProblem,
     DiffError,
     EqualityProblem,

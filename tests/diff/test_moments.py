@@ -10,7 +10,7 @@ import pytest
 
 import samovar as sv
 from samovar.diff import compare
-from samovar.diff.problems import SideProblem
+from samovar.diff.comparison_errors import SideProblem
 
 PAYMENTS = [("Bob", float(n)) if n % 3 else ("Ann", float(n)) for n in range(1, 31)]
 

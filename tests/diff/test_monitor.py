@@ -29,8 +29,8 @@ from samovar.diff import (
     monitor,
     ordered,
 )
-from samovar.diff.monitored import Store
-from samovar.diff.monitoring import Comparison
+from samovar.diff.streams.monitor_checkpoint import Store
+from samovar.diff.streams.stream_comparison import Comparison
 
 NOW = {"availableNow": True}
 SOON = {"processingTime": "10 milliseconds"}

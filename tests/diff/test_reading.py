@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from samovar.diff import DependenceProblem, Matcher
-from samovar.diff.reading import agreeing
+from samovar.diff.matcher.symbolic import agreeing
 
 LIMIT = 5
 NAMES = {1: "one", 4: "four"}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from samovar.diff import Rows, rows
-from samovar.diff.problems import ProgramProblem
+from samovar.diff.comparison_errors import ProgramProblem
 from samovar.errors import EnvironmentProblem
 
 

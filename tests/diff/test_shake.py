@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from samovar.diff import equality, keyed, ordered, plain, rows, shake
-from samovar.diff.problems import ProgramProblem
-from samovar.diff.shaking import Setting, applied, can_retry, dealt, plan
+from samovar.diff.comparison_errors import ProgramProblem
+from samovar.diff.programs.shake_settings import Setting, applied, can_retry, dealt, plan
 
 RETRIED = """
 import sys

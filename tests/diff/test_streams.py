@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from samovar.diff import keyed, match, ordered
-from samovar.diff.problems import SideProblem
+from samovar.diff.comparison_errors import SideProblem
 
 
 def numbers(end: int | None = None) -> Iterator[dict[str, Any]]:

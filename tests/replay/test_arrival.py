@@ -12,6 +12,7 @@ import pytest
 import samovar as sv
 from samovar.replay.state import windows
 from samovar.replay.trace.model import leaves
+from samovar.runtime.epochs import checkpoint_policy
 
 
 class Diary(sv.Operator):

@@ -73,7 +73,7 @@ def operand(given: str, folder: Path, spark: SparkSession) -> Any:
     """What a side of a comparison stands for: a recording opened, a workflow that was run, or a name for Spark."""
     from samovar.cli.finding import find_run
     from samovar.cli.loading import load_flow
-    from samovar.diff.sides import is_table
+    from samovar.diff.tables.table_inputs import is_table
     from samovar.replay.past import open_recording
 
     if is_document(given):

@@ -14,7 +14,7 @@ from samovar.cli.options import Columns, Conf, Folder, Json, Keyed, Master, Rela
 from samovar.cli.printing import output, print_json
 from samovar.cli.running import Output, session, spark_settings
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
-from samovar.diff.sides import is_recording
+from samovar.diff.tables.table_inputs import is_recording
 from samovar.errors import SamovarError
 
 if TYPE_CHECKING:

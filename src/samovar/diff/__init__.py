@@ -12,15 +12,10 @@ Importing this package imports no pyspark.
 
 from __future__ import annotations
 
-from samovar.diff.asserting import assert_equivalent
+from samovar.diff.assertions import assert_equivalent
 from samovar.diff.check import Checked, check
 from samovar.diff.compare import compare
-from samovar.diff.dependence import Dependence, independent, keyed, ordered, punctuated, synchronised
-from samovar.diff.equality import Equality, accepts, equality
-from samovar.diff.matcher import Matcher
-from samovar.diff.monitor import Monitor, monitor
-from samovar.diff.monitoring import Metrics
-from samovar.diff.problems import (
+from samovar.diff.comparison_errors import (
     CheckpointProblem,
     DependenceProblem,
     DiffError,
@@ -30,11 +25,16 @@ from samovar.diff.problems import (
     SchemasDiffer,
     SideProblem,
 )
-from samovar.diff.programs import on_frames, plain
-from samovar.diff.rows import Rows, rows
+from samovar.diff.dependence import Dependence, independent, keyed, ordered, punctuated, synchronised
+from samovar.diff.equality import Equality, accepts, equality
+from samovar.diff.match import match
+from samovar.diff.matcher.matcher import Matcher
+from samovar.diff.monitor import Monitor, monitor
+from samovar.diff.programs.generated_rows import Rows, rows
+from samovar.diff.programs.program import on_frames, plain
 from samovar.diff.shake import Shaken, shake
-from samovar.diff.streams import match
-from samovar.diff.tables import TableVerdict
+from samovar.diff.streams.stream_comparison import Metrics
+from samovar.diff.tables.table_verdict import TableVerdict
 from samovar.diff.verdict import Verdict
 
 __all__ = [

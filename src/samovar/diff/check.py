@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from samovar.diff.comparison_errors import ProgramProblem
 from samovar.diff.dependence import as_dependence, independent
 from samovar.diff.equality import as_equality
-from samovar.diff.problems import ProgramProblem
-from samovar.diff.programs import Outcome, named_inputs, outcome_of, same_outcome
-from samovar.diff.rows import Rows, hypothesis, is_strategy
+from samovar.diff.programs.generated_rows import Rows, hypothesis, is_strategy
+from samovar.diff.programs.program import Outcome, named_inputs, outcome_of, same_outcome
 from samovar.diff.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def check(
     as_dependence(depends), as_equality(equal)
     if examples < 1:
         raise ProgramProblem(f"Expected at least one example, got {examples}.")
-    from samovar.diff.sides import session_of
+    from samovar.diff.tables.table_inputs import session_of
 
     given = named_inputs(inputs)
     session = session_of(*given.values(), program, reference, spark=spark)
@@ -183,7 +183,7 @@ def _size(result: Checked) -> tuple[int, int]:
 
 
 def _table(value: Any, spark: Any) -> Any:
-    from samovar.diff.sides import as_side
+    from samovar.diff.tables.table_inputs import as_side
 
     if isinstance(value, (Rows, pa.Table)):
         return value

@@ -10,20 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samovar.diff.checks import check_columns
+from samovar.diff.comparison_errors import DiffError
 from samovar.diff.dependence import Dependence, Key, as_dependence, independent
 from samovar.diff.equality import Equality, as_equality
-from samovar.diff.events import SIDES, Side
-from samovar.diff.problems import DiffError
-from samovar.diff.tables import Tables, TableVerdict
+from samovar.diff.event_values import SIDES, Side
+from samovar.diff.matcher.axioms import check_columns
+from samovar.diff.tables.table_verdict import Tables, TableVerdict
 from samovar.diff.verdict import Rest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from samovar.diff.batch import Buckets, Leftovers
-    from samovar.diff.schemas import Strictness
+    from samovar.diff.tables.hash_buckets import Buckets, Leftovers
+    from samovar.diff.tables.schemas import Strictness
 
 __all__ = ["compare"]
 
@@ -53,8 +53,8 @@ def compare(
     rows a side are brought here to be shown. `cache` keeps both tables while they are compared: for tables that are not
     deterministic, or dear to compute.
     """
-    from samovar.diff.schemas import agreed_columns
-    from samovar.diff.sides import as_side, session_of
+    from samovar.diff.tables.schemas import agreed_columns
+    from samovar.diff.tables.table_inputs import as_side, session_of
 
     if rows < 1:
         raise DiffError(f"Expected at least one row to show, got rows={rows}.")
@@ -99,7 +99,7 @@ class _Asked:
 
 
 def _way(depends: Dependence, equal: Equality) -> Callable[[_Asked], TableVerdict]:
-    from samovar.diff.augment import can_augment
+    from samovar.diff.tables.order_columns import can_augment
 
     if not equal.in_columns or not can_augment(depends):
         return _by_matcher
@@ -112,8 +112,8 @@ def _way(depends: Dependence, equal: Equality) -> Callable[[_Asked], TableVerdic
 
 def _unordered(asked: _Asked) -> TableVerdict:
     """No order matters, cells are compared exactly."""
-    from samovar.diff.batch import A, fingerprints
-    from samovar.diff.unordered import count_left_over, hashed, left_over
+    from samovar.diff.tables.hash_buckets import A, fingerprints
+    from samovar.diff.tables.unordered_tables import count_left_over, hashed, left_over
 
     rows = hashed(asked.frames, asked.schema)
     buckets = fingerprints(rows, A)
@@ -129,7 +129,7 @@ def _unordered(asked: _Asked) -> TableVerdict:
 
 def _by_hashes(asked: _Asked) -> TableVerdict:
     """Structured dependences, cells compared exactly."""
-    from samovar.diff.batch import find_leftovers, fingerprints, prepare, unstable
+    from samovar.diff.tables.hash_buckets import find_leftovers, fingerprints, prepare, unstable
 
     prepared = prepare(asked.frames, asked.depends, asked.schema)
     buckets = fingerprints(prepared.rows)
@@ -142,8 +142,8 @@ def _by_hashes(asked: _Asked) -> TableVerdict:
 
 
 def _at_places(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:
-    from samovar.diff.augment import offsets_of, position
-    from samovar.diff.batch import rows_at_places, unstable
+    from samovar.diff.tables.hash_buckets import rows_at_places, unstable
+    from samovar.diff.tables.order_columns import offsets_of, position
 
     placed: dict[Side, dict[int, tuple[int, Any]]] = {}
     for side in SIDES:
@@ -160,9 +160,14 @@ def _at_places(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdic
 
 def _by_groups(asked: _Asked) -> TableVerdict:
     """Structured dependences, floats compared with a tolerance."""
-    from samovar.diff.batch import fingerprints, unstable
-    from samovar.diff.partitioned import match_on_executors
-    from samovar.diff.tolerant import failing_groups, groups_in_order, prepare_tolerant, rows_of_groups
+    from samovar.diff.tables.executor_matcher import match_on_executors
+    from samovar.diff.tables.hash_buckets import fingerprints, unstable
+    from samovar.diff.tables.tolerant_tables import (
+        failing_groups,
+        groups_in_order,
+        prepare_tolerant,
+        rows_of_groups,
+    )
 
     prepared = prepare_tolerant(asked.frames, asked.depends, asked.schema, asked.equal)
     buckets = fingerprints(prepared.rows)
@@ -195,7 +200,7 @@ def _by_groups(asked: _Asked) -> TableVerdict:
 
 def _by_matcher(asked: _Asked) -> TableVerdict:
     """All else: functions, punctuations, synchronisation with a tolerance."""
-    from samovar.diff.partitioned import match_on_executors
+    from samovar.diff.tables.executor_matcher import match_on_executors
 
     verdict, counts = match_on_executors(
         asked.frames, asked.schema, asked.depends, asked.equal, limit=asked.limit

@@ -2,7 +2,7 @@
 
 A dependence is a union of clauses. Structured clauses name columns and are compiled to an index; a function of two
 events is a clause, too, and is asked for every pair that needs it. A dependence has to be symmetric, and must not tell
-apart events that the equality does not (`samovar.diff.checks`).
+apart events that the equality does not (`samovar.diff.matcher.axioms`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.diff.events import canonical, cells
-from samovar.diff.problems import DependenceProblem, shown
+from samovar.diff.comparison_errors import DependenceProblem, shown
+from samovar.diff.event_values import canonical, cells
 
 __all__ = [
     "Clause",

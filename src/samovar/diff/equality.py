@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.diff.events import SIDES, Side, canonical, cells
-from samovar.diff.problems import EqualityProblem, shown
+from samovar.diff.comparison_errors import EqualityProblem, shown
+from samovar.diff.event_values import SIDES, Side, canonical, cells
 
 __all__ = ["Equality", "Tolerance", "accepts", "as_equality", "equality"]
 

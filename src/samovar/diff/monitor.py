@@ -1,7 +1,7 @@
 """`monitor`: two live streams, compared as they go.
 
 The micro-batches of two queries go, in the order in which they come, through one matcher on the driver, or through one
-in parts on the executors (`samovar.diff.divided`). Guarantee: every micro-batch is compared exactly once, also over
+in parts on the executors (`samovar.diff.streams.keyed_matchers`). Guarantee: every micro-batch is compared exactly once, also over
 restarts, if the monitor has a checkpoint; no side gets further ahead than `drift` events, or one micro-batch if that
 is more.
 
@@ -21,12 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from samovar.diff.comparison_errors import DiffError, SideProblem, shown
 from samovar.diff.dependence import independent
-from samovar.diff.events import OTHER, SIDES, Side, check_side
-from samovar.diff.matcher import Matcher
-from samovar.diff.monitored import Judge, Store
-from samovar.diff.monitoring import Batch, Comparison, Metrics
-from samovar.diff.problems import DiffError, SideProblem, shown
+from samovar.diff.event_values import OTHER, SIDES, Side, check_side
+from samovar.diff.matcher.matcher import Matcher
+from samovar.diff.streams.monitor_checkpoint import Judge, Store
+from samovar.diff.streams.stream_comparison import Batch, Comparison, Metrics
 from samovar.diff.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from samovar.diff.divided import Divided
-    from samovar.diff.feeds import Feed
-    from samovar.diff.schemas import Strictness
+    from samovar.diff.streams.feeds import Feed
+    from samovar.diff.streams.keyed_matchers import Divided
+    from samovar.diff.tables.schemas import Strictness
 
 __all__ = ["Monitor", "monitor"]
 
@@ -76,9 +76,9 @@ def monitor(
     """
     from pyspark.sql import DataFrame
 
-    from samovar.diff.divided import counted
-    from samovar.diff.feeds import as_feed
-    from samovar.diff.schemas import agreed_columns
+    from samovar.diff.streams.feeds import as_feed
+    from samovar.diff.streams.keyed_matchers import counted
+    from samovar.diff.tables.schemas import agreed_columns
 
     matcher = Matcher(depends=depends, equal=equal)
     _check_options(drift, patience, on_difference, mode, parts)
@@ -385,7 +385,7 @@ class Monitor:
 
 def _divided(matcher: Matcher, schema: StructType | None, parts: int, folder: Path) -> Divided:
     """A matcher in parts for the same comparison."""
-    from samovar.diff.divided import Divided
+    from samovar.diff.streams.keyed_matchers import Divided
 
     if schema is None:
         raise SideProblem(

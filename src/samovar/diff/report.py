@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from samovar.diff.events import OTHER, Side, canonical
+from samovar.diff.event_values import OTHER, Side, canonical
 
 __all__ = ["Placed", "explain", "explain_tables", "most_alike"]
 

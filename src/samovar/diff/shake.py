@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from samovar.diff.cutting import Mode, as_streams, taken_from_stream
+from samovar.diff.comparison_errors import ProgramProblem
 from samovar.diff.dependence import Dependence, as_dependence, independent
 from samovar.diff.equality import as_equality
-from samovar.diff.problems import ProgramProblem
-from samovar.diff.programs import Outcome, Plain, named_inputs, outcome_of, same_outcome
-from samovar.diff.rows import Rows, is_strategy
-from samovar.diff.shaking import Setting, applied, can_retry, dealt, plan, retried
+from samovar.diff.programs.generated_rows import Rows, is_strategy
+from samovar.diff.programs.micro_batches import Mode, as_streams, taken_from_stream
+from samovar.diff.programs.program import Outcome, Plain, named_inputs, outcome_of, same_outcome
+from samovar.diff.programs.shake_settings import Setting, applied, can_retry, dealt, plan, retried
 from samovar.diff.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def shake(
     streaming DataFrames, and the cuts into micro-batches are changed, too. With `accepts(...)`, the output of the
     calmest setting is the reference.
     """
-    from samovar.diff.sides import as_side, session_of
+    from samovar.diff.tables.table_inputs import as_side, session_of
 
     as_dependence(depends), as_equality(equal)
     arriving = as_dependence(arrives)

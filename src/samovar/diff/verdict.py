@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from samovar.diff.events import SIDES, Side, check_side, rows_of
+from samovar.diff.event_values import SIDES, Side, check_side, rows_of
 from samovar.diff.report import explain
 
 __all__ = ["Rest", "Verdict", "at_end", "joined"]

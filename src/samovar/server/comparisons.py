@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from samovar.diff import Dependence, compare, equality, independent, keyed, ordered
 from samovar.diff.report import most_alike
-from samovar.diff.tables import TableVerdict
+from samovar.diff.tables.table_verdict import TableVerdict
 from samovar.errors import NotInWorkspace, WorkspaceError
 from samovar.server.journeys import Journey
 from samovar.server.plain import row_data

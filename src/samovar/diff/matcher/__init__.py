@@ -1,0 +1,1 @@
+"""The matcher: two streams of events, event by event or by whole arrays."""

@@ -1,0 +1,1 @@
+"""Programs under test: their inputs, their settings, their results."""

@@ -1,0 +1,1 @@
+"""Two live streams compared as they go."""

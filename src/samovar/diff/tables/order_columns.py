@@ -1,0 +1,159 @@
+"""Order as columns: what turns a comparison up to an order into one of sets of rows.
+
+For each clause of a structured dependence a number is added to each row: for a key, how many rows of the same key came
+before; for a synchronising event, how many of those came before (within the same columns). Two tables are equivalent
+exactly if they hold the same rows with the same numbers as often: between dependent rows the numbers say which came
+first, and between others the order is free.
+
+The order of a table is that of its partitions, and of the rows within each: that of `collect()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.diff.dependence import Dependence, Key, Predicate, Synchronising
+from samovar.diff.tables.row_hash import quoted, row_hashes
+
+__all__ = ["PLACE", "Augmented", "augmented", "can_augment", "counts_of", "indexed", "offsets_of", "position"]
+
+PLACE = "__samovar_place"
+"""Where a row is: partition and row within it, as `monotonically_increasing_id` gives it."""
+
+_LOCAL = (1 << 33) - 1
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """Rows with their place and numbers: `numbers` are columns; `line` and `at` say what comes first where."""
+
+    df: DataFrame
+    numbers: tuple[str, ...]
+    line: str | None = None
+    """A hash of what the first clause groups by: on each line, the first difference is the one that counts."""
+    at: str | None = None
+
+
+def can_augment(depends: Dependence) -> bool:
+    """Whether numbers can say all of the order."""
+    return all(
+        isinstance(c, Key) or (isinstance(c, Synchronising) and c.by.function is None)
+        for c in depends.clauses
+    )
+
+
+def augmented(
+    df: DataFrame, depends: Dependence, schema: StructType, keep: Mapping[str, Column]
+) -> Augmented:
+    """The columns `keep` of each row, and the numbers. Only hashes and these columns are moved between partitions."""
+    clauses = sorted(depends.clauses, key=lambda c: not isinstance(c, Key))
+    chosen = {**keep}
+    if clauses:
+        chosen[PLACE] = F.monotonically_increasing_id()
+    for i, clause in enumerate(clauses):
+        by = (
+            clause.columns
+            if isinstance(clause, Key)
+            else clause.within
+            if isinstance(clause, Synchronising)
+            else ()
+        )
+        if by:
+            chosen[_line(i)], chosen[f"{_line(i)}b"] = row_hashes([schema[c] for c in by])
+        if isinstance(clause, Synchronising):
+            chosen[f"{_number(i)}m"] = F.when(_holds(clause.by), F.lit(1)).otherwise(F.lit(0)).cast("long")
+    raw, df = df, df.select(*[c.alias(n) for n, c in chosen.items()])
+    for i, clause in enumerate(clauses):
+        if isinstance(clause, Key) and not clause.columns:
+            local = F.col(PLACE).bitwiseAND(F.lit(_LOCAL))
+            df = df.withColumn(_line(i), F.lit(0).cast("long")).withColumn(
+                _number(i), local + _pick(offsets_of(raw), F.shiftright(PLACE, 33))
+            )
+        elif isinstance(clause, Key):
+            window = Window.partitionBy(_line(i), f"{_line(i)}b").orderBy(PLACE)
+            df = df.withColumn(_number(i), F.row_number().over(window).cast("long") - 1)
+        else:
+            assert isinstance(clause, Synchronising)
+            df = _counted(df, bool(clause.within), i)
+    if not clauses:
+        return Augmented(df, ())
+    return Augmented(df, tuple(_number(i) for i in range(len(clauses))), _line(0), _number(0))
+
+
+def counts_of(df: DataFrame) -> list[int]:
+    """How many rows each partition has. One job that reads no columns."""
+    return _by_partition(df.groupBy(F.spark_partition_id().alias("p")).agg(F.count("*").alias("n")))
+
+
+def offsets_of(df: DataFrame) -> list[int]:
+    """How many rows came before each partition. One job that reads no columns."""
+    return _running(counts_of(df))
+
+
+def indexed(df: DataFrame, name: str, counts: Sequence[int] | None = None) -> DataFrame:
+    """The table with the number of each row. One job counts the rows of each partition, unless that is known."""
+    offsets = _running(counts_of(df) if counts is None else counts)
+    df = df.withColumn(name, F.monotonically_increasing_id())
+    local = F.col(name).bitwiseAND(F.lit(_LOCAL))
+    return df.withColumn(name, local + _pick(offsets, F.shiftright(name, 33)))
+
+
+def position(place: int, offsets: Sequence[int]) -> int:
+    """The number of a row in its table."""
+    return offsets[place >> 33] + (place & _LOCAL)
+
+
+def _counted(df: DataFrame, within: bool, i: int) -> DataFrame:
+    """How many synchronising events came before, doubled; one less than double for these events themselves."""
+    mark = f"{_number(i)}m"
+    if within:
+        window = Window.partitionBy(_line(i), f"{_line(i)}b").orderBy(PLACE)
+        offset: Column = F.lit(0).cast("long")
+    else:
+        partition = F.shiftright(PLACE, 33)
+        marks = df.groupBy(partition.alias("p")).agg(F.sum(mark).alias("n"))
+        df = df.withColumn(_line(i), F.lit(0).cast("long")).withColumn(f"{mark}p", partition)
+        window = Window.partitionBy(f"{mark}p").orderBy(PLACE)
+        offset = _pick(_running(_by_partition(marks)), F.col(f"{mark}p"))
+    before = F.sum(mark).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return df.withColumn(_number(i), (before + offset) * 2 - F.col(mark))
+
+
+def _line(i: int) -> str:
+    return f"__samovar_line{i}"
+
+
+def _number(i: int) -> str:
+    return f"__samovar_number{i}"
+
+
+def _holds(by: Predicate) -> Column:
+    made = F.lit(True)
+    for name, values in by.columns:
+        one = F.lit(False)
+        for value in values:
+            one = one | quoted(name).eqNullSafe(F.lit(float("nan") if value == ("NaN",) else value))
+        made = made & one
+    return made
+
+
+def _by_partition(counts: DataFrame) -> list[int]:
+    rows = {r["p"]: r["n"] for r in counts.collect()}
+    return [rows.get(p, 0) for p in range(max(rows, default=-1) + 1)]
+
+
+def _running(counts: Sequence[int]) -> list[int]:
+    """What came before each."""
+    return [0, *accumulate(counts[:-1])]
+
+
+def _pick(numbers: Sequence[int], index: Column) -> Column:
+    if len(set(numbers)) == 1:
+        return F.lit(numbers[0]).cast("long")
+    return F.element_at(F.lit(list(numbers)).cast("array<long>"), (index + 1).cast("int"))
