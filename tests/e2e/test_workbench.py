@@ -19,8 +19,8 @@ from pycrdt import Doc
 from tests.server.support import SMALL
 
 from samovar.server.app import STATIC
-from samovar.server.protocol import Update, parse, state_vector_message, update_message
-from samovar.server.shared import read, shared_form, write
+from samovar.server.documents.document_form import read, shared_form, write
+from samovar.server.documents.yjs_protocol import Update, parse, state_vector_message, update_message
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import samovar as sv
 from samovar.errors import RunError, SchemaProblem
 from samovar.runtime.summary import _check_whole, _nullable
-from samovar.server.results import page_of
+from samovar.server.runs.results import page_of
 
 POINT = "x'0101000000000000000000F03F0000000000000040'"
 PLAIN = {

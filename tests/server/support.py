@@ -17,10 +17,9 @@ import uvicorn
 from pycrdt import Doc, Map, Text
 
 from samovar.server.app import make_app
-from samovar.server.engine import Engine
-from samovar.server.limits import Limits
-from samovar.server.parts import Parts
-from samovar.server.protocol import (
+from samovar.server.documents.document_form import new_id, read, shared_form
+from samovar.server.documents.rooms import Member, Room
+from samovar.server.documents.yjs_protocol import (
     Awareness,
     StateVector,
     Update,
@@ -28,8 +27,9 @@ from samovar.server.protocol import (
     state_vector_message,
     update_message,
 )
-from samovar.server.rooms import Member, Room
-from samovar.server.shared import new_id, read, shared_form
+from samovar.server.limits import Limits
+from samovar.server.services import Parts
+from samovar.server.spark_service import Engine
 from samovar.server.workspace import Workspace
 
 TOKEN = "a-token-for-tests"

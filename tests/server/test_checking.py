@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from samovar.server.checking import check
+from samovar.server.documents.document_check import check
 
 PROCESS = "def process(self, row, port=0):\n        "
 BODIES = {

@@ -9,7 +9,7 @@ from tests.oracle.test_csv_records import D1
 from tests.server.support import Served
 from tests.server.test_runs import follow, start
 
-from samovar.server.catalogue import catalogue
+from samovar.server.documents.catalogue import catalogue
 
 
 def preset() -> dict[str, Any]:

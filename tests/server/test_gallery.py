@@ -10,7 +10,7 @@ import pytest
 from tests.server.support import Served
 from tests.server.test_runs import follow
 
-from samovar.server.examples import EXAMPLES, write_example
+from samovar.server.documents.gallery import EXAMPLES, write_example
 
 GALLERY = [name for name in EXAMPLES if name != "fraud"]
 
@@ -53,7 +53,7 @@ def test_an_example_has_its_story_on_the_canvas(server: Served) -> None:
 
 IDLE = """
 import os, sys, time
-from samovar.server.engine import Engine
+from samovar.server.spark_service import Engine
 
 def java():
     found = []

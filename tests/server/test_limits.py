@@ -14,10 +14,10 @@ import pytest
 from tests.server.support import SMALL, TOKEN, Served, serving
 
 from samovar.errors import EnvironmentProblem, WorkspaceError
-from samovar.server import notebook as notebooks
 from samovar.server.limits import Limits, bytes_of
-from samovar.server.notebook import Notebooks
 from samovar.server.outbox import Outbox
+from samovar.server.runs import notebook as notebooks
+from samovar.server.runs.notebook import Notebooks
 
 KB = 1000
 

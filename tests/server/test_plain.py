@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from samovar.replay.trace.model import ABSENT
-from samovar.server.plain import plain
+from samovar.server.json_values import plain
 
 
 class Rude:

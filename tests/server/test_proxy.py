@@ -20,7 +20,7 @@ from tests.server.support import TOKEN, serving
 from websockets.exceptions import InvalidStatus
 
 from samovar.errors import EnvironmentProblem
-from samovar.server.serve import public_address
+from samovar.server.startup import public_address
 
 NAME = "bench.example.org"
 

@@ -12,9 +12,9 @@ from pycrdt import Doc, Text
 from tests.server.support import SMALL, Client, edit, read_all
 
 from samovar.graph.document import load_operators
-from samovar.server.protocol import awareness_message, parse, update_message
-from samovar.server.rooms import JOURNAL, MESSAGE_BYTES, Member, Refused, Room
-from samovar.server.shared import Reading, read, shared_form
+from samovar.server.documents.document_form import Reading, read, shared_form
+from samovar.server.documents.rooms import JOURNAL, MESSAGE_BYTES, Member, Refused, Room
+from samovar.server.documents.yjs_protocol import awareness_message, parse, update_message
 
 
 def settle(clients: list[Client]) -> None:
@@ -110,7 +110,7 @@ def test_a_long_history_is_compacted_when_the_last_one_leaves(tmp_path: Path) ->
 def test_a_history_that_grows_while_people_are_there_is_compacted_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("samovar.server.rooms.BUSY_BYTES", 20_000)
+    monkeypatch.setattr("samovar.server.documents.rooms.BUSY_BYTES", 20_000)
     room = Room(tmp_path)
     client = Client()
     client.connect(room)

@@ -9,7 +9,7 @@ import pytest
 import websockets.sync.client as ws
 from tests.server.support import SMALL, TOKEN, Served, filled
 
-from samovar.server.executions import ENDED
+from samovar.server.runs.executions import ENDED
 
 COUNTER = """
 class Counter(sv.Operator):

@@ -14,7 +14,7 @@ from tests.server.support import TOKEN, Served, filled, sockets
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from samovar.errors import OutsideWorkspace
-from samovar.server.confine import confine
+from samovar.server.documents.confinement import confine
 from samovar.server.workspace import inside
 
 

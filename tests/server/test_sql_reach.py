@@ -10,8 +10,8 @@ from tests.server.support import SMALL, Served
 from tests.server.test_runs import follow, start
 
 from samovar.errors import OutsideWorkspace
-from samovar.server.engine import Engine
-from samovar.server.sql_reach import check_sql
+from samovar.server.documents.sql_reach import check_sql
+from samovar.server.spark_service import Engine
 
 JAVA = [
     "reflect('java.lang.System', 'getProperty', 'user.home') = 'x'",

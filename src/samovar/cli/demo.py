@@ -102,7 +102,7 @@ def _commands(where: str) -> list[tuple[str, str]]:
 
 def _open_workbench(spark: Any) -> None:
     """Serve the workbench on the workflow until Ctrl-C, on the Spark that is up already."""
-    from samovar.server.serve import check_packages, serve
+    from samovar.server.startup import check_packages, serve
 
     console = output()
     try:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from samovar.cli.printing import output
 from samovar.cli.running import spark_settings
-from samovar.server.serve import check_packages
-from samovar.server.serve import serve as run_server
+from samovar.server.startup import check_packages
+from samovar.server.startup import serve as run_server
 
 __all__ = ["serve"]
 

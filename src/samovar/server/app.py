@@ -17,20 +17,10 @@ from starlette.staticfiles import StaticFiles
 
 from samovar.errors import SamovarError
 from samovar.ids import VERSION
-from samovar.server import (
-    routes_charts,
-    routes_compare,
-    routes_editing,
-    routes_files,
-    routes_live,
-    routes_runs,
-    routes_steering,
-    routes_workflows,
-)
 from samovar.server.auth import Guard
+from samovar.server.error_answers import problem_data, status_of
 from samovar.server.limits import SizeGuard, TooLarge
-from samovar.server.parts import Parts
-from samovar.server.problems import problem_data, status_of
+from samovar.server.services import Parts
 
 __all__ = ["STATIC", "make_app"]
 

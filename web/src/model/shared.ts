@@ -1,5 +1,5 @@
 /**
- * The shared document of a workflow, as this browser edits it. The same form as `samovar.server.shared` reads:
+ * The shared document of a workflow, as this browser edits it. The same form as `samovar.server.documents.document_form` reads:
  *
  *   workflow    map: name
  *   operators   map: id -> map: name, op, x, y, fields -> map: field -> JSON text, or Y.Text (`code`)

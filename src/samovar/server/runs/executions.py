@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from samovar.errors import CommandRefused, NotInWorkspace, SamovarError, WorkspaceError
-from samovar.server.plain import row_data
-from samovar.server.problems import problem_data
+from samovar.server.error_answers import problem_data
+from samovar.server.json_values import row_data
 
 if TYPE_CHECKING:
     from samovar.runtime.live.inspection import WorkerFigures

@@ -59,11 +59,11 @@ def serve(
     import uvicorn
 
     from samovar.server.app import make_app
-    from samovar.server.engine import Engine
+    from samovar.server.documents.rooms import MESSAGE_BYTES
     from samovar.server.limits import Limits
-    from samovar.server.parts import Parts
-    from samovar.server.rooms import MESSAGE_BYTES
-    from samovar.server.routes_workflows import open_example
+    from samovar.server.routes.workflow_routes import open_example
+    from samovar.server.services import Parts
+    from samovar.server.spark_service import Engine
     from samovar.server.workspace import Workspace
 
     public = public_address(public_url) if public_url else None

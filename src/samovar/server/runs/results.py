@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from samovar.errors import SchemaProblem, UnknownName, WorkspaceError, nearest
 from samovar.graph import operators as ops
 from samovar.replay.past import Past
-from samovar.server.plain import row_data
-from samovar.server.sql_reach import check_sql
+from samovar.server.documents.sql_reach import check_sql
+from samovar.server.json_values import row_data
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

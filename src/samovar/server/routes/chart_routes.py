@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends
 import samovar as sv
 from samovar.errors import SamovarError
 from samovar.graph import operators as ops
-from samovar.server.parts import Parts, parts
-from samovar.server.problems import problem_data
+from samovar.server.error_answers import problem_data
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

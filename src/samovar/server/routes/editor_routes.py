@@ -12,11 +12,11 @@ from starlette.concurrency import run_in_threadpool
 from samovar.errors import OutsideWorkspace, SamovarError, SchemaProblem
 from samovar.graph.document import load
 from samovar.graph.lint import remarks
-from samovar.server.confine import confine
-from samovar.server.parts import Parts, parts
-from samovar.server.plain import row_data
-from samovar.server.problems import problem_data
-from samovar.server.sql_reach import check_sql as confined
+from samovar.server.documents.confinement import confine
+from samovar.server.documents.sql_reach import check_sql as confined
+from samovar.server.error_answers import problem_data
+from samovar.server.json_values import row_data
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

@@ -15,15 +15,15 @@ from samovar.errors import DocumentError, WorkspaceError
 from samovar.graph.document import dump, load, to_document
 from samovar.graph.python_form import as_python
 from samovar.ids import slug
-from samovar.server.catalogue import catalogue
-from samovar.server.checking import Checked
-from samovar.server.confine import confine
-from samovar.server.examples import EXAMPLES, STORIES, write_example
-from samovar.server.parts import Parts, parts
-from samovar.server.rooms import JOURNAL
-from samovar.server.routes_runs import RunAsked, run_workflow
-from samovar.server.shared import Reading
-from samovar.server.versions import list_versions, read_version, save_version
+from samovar.server.documents.catalogue import catalogue
+from samovar.server.documents.confinement import confine
+from samovar.server.documents.document_check import Checked
+from samovar.server.documents.document_form import Reading
+from samovar.server.documents.gallery import EXAMPLES, STORIES, write_example
+from samovar.server.documents.rooms import JOURNAL
+from samovar.server.documents.versions import list_versions, read_version, save_version
+from samovar.server.routes.run_routes import RunAsked, run_workflow
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from samovar.server.sql_reach import SESSION
+from samovar.server.documents.sql_reach import SESSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

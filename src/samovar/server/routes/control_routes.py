@@ -12,9 +12,9 @@ import samovar as sv
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
-from samovar.server.parts import Parts, parts
-from samovar.server.plain import inspection_data, row_data
-from samovar.server.sql_reach import check_sql, check_texts
+from samovar.server.documents.sql_reach import check_sql, check_texts
+from samovar.server.json_values import inspection_data, row_data
+from samovar.server.services import Parts, parts
 
 __all__ = ["Asked", "other_logic", "router"]
 

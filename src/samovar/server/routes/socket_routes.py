@@ -10,9 +10,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, WebSocket, WebSocketDisconnect
 
 from samovar.errors import SamovarError
+from samovar.server.documents.rooms import Member, Refused
 from samovar.server.outbox import Outbox
-from samovar.server.parts import Parts, parts
-from samovar.server.rooms import Member, Refused
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

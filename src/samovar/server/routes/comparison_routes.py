@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field
 
 import samovar as sv
-from samovar.server.comparisons import Order, depends_of
-from samovar.server.parts import Parts, parts
-from samovar.server.statistics import column_values, statistics_of
+from samovar.server.runs.column_statistics import column_values, statistics_of
+from samovar.server.runs.comparisons import Order, depends_of
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

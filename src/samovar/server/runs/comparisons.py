@@ -12,8 +12,8 @@ from samovar.diff import Dependence, compare, equality, independent, keyed, orde
 from samovar.diff.report import most_alike
 from samovar.diff.tables.table_verdict import TableVerdict
 from samovar.errors import NotInWorkspace, WorkspaceError
-from samovar.server.journeys import Journey
-from samovar.server.plain import row_data
+from samovar.server.json_values import row_data
+from samovar.server.runs.journeys import Journey
 
 __all__ = ["Comparisons", "Order", "depends_of"]
 

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from samovar.errors import NotInWorkspace, StorageProblem
 from samovar.runtime.display import size as shown_size
 from samovar.server.limits import TooLarge
-from samovar.server.parts import Parts, parts
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

@@ -17,8 +17,17 @@ from typing import Any
 
 from pycrdt import Doc
 
-from samovar.server.journal import LEAST, Journal
-from samovar.server.protocol import (
+from samovar.server.documents.document_form import (
+    Reading,
+    read,
+    read_comments,
+    shared_form,
+    write,
+    write_comment,
+    write_comments,
+)
+from samovar.server.documents.journal import LEAST, Journal
+from samovar.server.documents.yjs_protocol import (
     Awareness,
     ProtocolError,
     Query,
@@ -28,15 +37,6 @@ from samovar.server.protocol import (
     parse,
     state_vector_message,
     update_message,
-)
-from samovar.server.shared import (
-    Reading,
-    read,
-    read_comments,
-    shared_form,
-    write,
-    write_comment,
-    write_comments,
 )
 from samovar.server.workspace import Workspace
 

@@ -8,15 +8,15 @@ from typing import cast
 
 from starlette.requests import HTTPConnection
 
-from samovar.server.checking import Checker
-from samovar.server.comparisons import Comparisons
-from samovar.server.engine import Engine
-from samovar.server.executions import Executions
-from samovar.server.journeys import Journeys
+from samovar.server.documents.document_check import Checker
+from samovar.server.documents.rooms import Rooms
 from samovar.server.limits import Limits
-from samovar.server.live import Live
-from samovar.server.notebook import Notebooks
-from samovar.server.rooms import Rooms
+from samovar.server.news import Live
+from samovar.server.runs.comparisons import Comparisons
+from samovar.server.runs.executions import Executions
+from samovar.server.runs.journeys import Journeys
+from samovar.server.runs.notebook import Notebooks
+from samovar.server.spark_service import Engine
 from samovar.server.workspace import Workspace
 
 __all__ = ["Parts", "parts"]

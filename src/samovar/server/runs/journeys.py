@@ -22,8 +22,8 @@ from samovar.errors import NotInWorkspace, TimeTravelError
 from samovar.replay.moment import Moment
 from samovar.replay.past import Past
 from samovar.replay.trace.model import Tuple
-from samovar.server.engine import Engine
-from samovar.server.plain import moment_data, plain, row_data
+from samovar.server.json_values import moment_data, plain, row_data
+from samovar.server.spark_service import Engine
 
 __all__ = ["STEPS", "Address", "Journey", "Journeys"]
 

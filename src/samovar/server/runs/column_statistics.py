@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from samovar.replay.past import Past
-from samovar.server.plain import plain
-from samovar.server.results import check_column, result_frame, said
+from samovar.server.json_values import plain
+from samovar.server.runs.results import check_column, result_frame, said
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -22,8 +22,8 @@ from samovar.graph.document import load_operators
 from samovar.graph.operators.base import Op
 from samovar.graph.parts import enabled
 from samovar.graph.workflow import Graph, check_edges
-from samovar.server.confine import problem_of
-from samovar.server.shared import Problem
+from samovar.server.documents.confinement import problem_of
+from samovar.server.documents.document_form import Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,14 +14,14 @@ import samovar as sv
 from samovar.errors import SamovarError
 from samovar.graph import operators as ops
 from samovar.graph.document import load
-from samovar.server.confine import confine
-from samovar.server.journeys import Address, Journey
-from samovar.server.parts import Parts, parts
-from samovar.server.plain import row_data
-from samovar.server.problems import problem_data
-from samovar.server.results import MOST, page_of
-from samovar.server.routes_steering import Asked, other_logic
-from samovar.server.versions import read_version
+from samovar.server.documents.confinement import confine
+from samovar.server.documents.versions import read_version
+from samovar.server.error_answers import problem_data
+from samovar.server.json_values import row_data
+from samovar.server.routes.control_routes import Asked, other_logic
+from samovar.server.runs.journeys import Address, Journey
+from samovar.server.runs.results import MOST, page_of
+from samovar.server.services import Parts, parts
 
 __all__ = ["router"]
 

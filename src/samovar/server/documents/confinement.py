@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import OutsideWorkspace
-from samovar.server.sql_reach import check_texts
+from samovar.server.documents.sql_reach import check_texts
 from samovar.server.workspace import inside
 
 __all__ = ["confine"]

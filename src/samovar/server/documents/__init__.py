@@ -1,0 +1,1 @@
+"""Workflow documents that people edit together."""

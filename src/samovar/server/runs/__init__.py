@@ -1,0 +1,1 @@
+"""Executions, journeys in recordings, comparisons, and their results."""
