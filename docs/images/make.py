@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from samovar.cli.demo import report
+from samovar.cli.demo_command import report
 from samovar.demo import fraud
 from samovar.demo.payments import payments_folder
 from samovar.runtime.display import Eta, render

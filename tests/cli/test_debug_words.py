@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from samovar.cli.debug_arguments import declared, search_and_page
-from samovar.cli.debug_values import brief, page_of, plain, row_text
-from samovar.cli.debug_words import COMMANDS, Names, completions, find_command, split_commands, words
+from samovar.cli.debug.debug_arguments import declared, search_and_page
+from samovar.cli.debug.debug_values import brief, page_of, plain, row_text
+from samovar.cli.debug.debug_words import COMMANDS, Names, completions, find_command, split_commands, words
 from samovar.errors import TimeTravelError, UnknownName
 
 NAMES = Names(

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.shop import Samovar
 
 import samovar as sv
-from samovar.cli.loading import load_flow
+from samovar.cli.named_workflows import load_flow
 from samovar.demo import fraud
 from samovar.demo.export import export
 from samovar.demo.findings import CutOff, cut_off, sentences

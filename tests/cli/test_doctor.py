@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from samovar.cli import doctor as doctor_module
+from samovar.cli import doctor_command as doctor_module
 from samovar.cli import main as main_module
-from samovar.cli.doctor import Check
+from samovar.cli.doctor_command import Check
 from samovar.errors import EnvironmentProblem
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samovar.cli.drawing import draw
+from samovar.cli.graph_picture import draw
 
 
 def drawn(**inputs: str) -> list[str]:

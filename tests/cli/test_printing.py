@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 from rich.console import Console
 
-from samovar.cli.printing import row_table
+from samovar.cli.terminal import row_table
 
 VALUES = {
     "money": pa.array([251013.62, 12345678901.25, 0.1 + 0.2], pa.float64()),

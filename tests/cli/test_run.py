@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.cli.shop import FLOW, Samovar
 
-from samovar.cli import loading
-from samovar.cli import run as run_module
+from samovar.cli import named_workflows
+from samovar.cli import run_command as run_module
 from samovar.errors import WorkflowError
 from samovar.record.store import find_recordings
 from samovar.runtime.run import Run
@@ -241,14 +241,14 @@ def written(folder: Path, text: str) -> str:
 
 def test_a_name_chooses_among_workflows(tmp_path: Path) -> None:
     file = written(tmp_path, PYTHON + 'other = sv.Workflow("other")\n')
-    assert loading.load_flow(f"{file}:other").name == "other"
+    assert named_workflows.load_flow(f"{file}:other").name == "other"
     with pytest.raises(WorkflowError, match="got 2: flow, other") as raised:
-        loading.load_flow(file)
+        named_workflows.load_flow(file)
     assert raised.value.hint == f"Say which: {file}:flow."
 
 
 def test_two_names_of_one_workflow_are_one(tmp_path: Path) -> None:
-    assert loading.load_flow(written(tmp_path, PYTHON + "same = flow\n")).name == "numbers"
+    assert named_workflows.load_flow(written(tmp_path, PYTHON + "same = flow\n")).name == "numbers"
 
 
 @pytest.mark.parametrize(
@@ -268,12 +268,12 @@ def test_two_names_of_one_workflow_are_one(tmp_path: Path) -> None:
 )
 def test_a_python_file_that_gives_no_workflow_says_why(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(WorkflowError, match=message):
-        loading.load_flow(written(tmp_path, text))
+        named_workflows.load_flow(written(tmp_path, text))
 
 
 def test_a_name_that_is_not_there_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(WorkflowError) as raised:
-        loading.load_flow(written(tmp_path, PYTHON) + ":flwo")
+        named_workflows.load_flow(written(tmp_path, PYTHON) + ":flwo")
     assert raised.value.hint == "Did you mean 'flow'?"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from samovar.cli.printing import print_json
+from samovar.cli.terminal import print_json
 from samovar.diff import Dependence, TableVerdict, equality, independent
 from samovar.diff import keyed as keyed_by
 from samovar.diff import ordered as all_ordered
@@ -71,8 +71,8 @@ def is_document(given: str) -> bool:
 
 def operand(given: str, folder: Path, spark: SparkSession) -> Any:
     """What a side of a comparison stands for: a recording opened, a workflow that was run, or a name for Spark."""
-    from samovar.cli.finding import find_run
-    from samovar.cli.loading import load_flow
+    from samovar.cli.named_recordings import find_run
+    from samovar.cli.named_workflows import load_flow
     from samovar.diff.tables.table_inputs import is_table
     from samovar.replay.past import open_recording
 

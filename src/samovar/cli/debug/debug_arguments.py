@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from samovar.cli.debug_words import COMMANDS, Word
+from samovar.cli.debug.debug_words import COMMANDS, Word
 from samovar.errors import SamovarError, TimeTravelError
 
 __all__ = ["declared", "is_whole", "literal", "nothing_more", "parses", "search_and_page", "usage", "whole"]

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from samovar.cli.printing import output
-from samovar.cli.running import spark_settings
+from samovar.cli.conductor import spark_settings
+from samovar.cli.terminal import output
 from samovar.server.startup import check_packages
 from samovar.server.startup import serve as run_server
 

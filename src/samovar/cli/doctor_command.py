@@ -209,7 +209,7 @@ def check_disk() -> Check:
 
 def check_job(timeout: float = _JOB_TIMEOUT) -> Check:
     """Starts Spark as a run would, with a Python worker, in a process of its own."""
-    command = [sys.executable, "-c", "from samovar.cli.doctor import _job; _job()"]
+    command = [sys.executable, "-c", "from samovar.cli.doctor_command import _job; _job()"]
     started = time.monotonic()
     try:
         done = subprocess.run(

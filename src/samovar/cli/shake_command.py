@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from samovar.cli.comparing import depends_of, equality_of, is_document, report_problem
-from samovar.cli.loading import is_python, load_flow, load_function
-from samovar.cli.options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
-from samovar.cli.printing import output, print_json
-from samovar.cli.running import Output, session, spark_settings
+from samovar.cli.conductor import Output, session, spark_settings
+from samovar.cli.diff_arguments import depends_of, equality_of, is_document, report_problem
+from samovar.cli.named_workflows import is_python, load_flow, load_function
+from samovar.cli.shared_options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
+from samovar.cli.terminal import output, print_json
 from samovar.diff import shake as shake_program
 from samovar.errors import SamovarError, WorkflowError
 

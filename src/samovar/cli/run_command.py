@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from samovar.cli.finding import Found, find_run, look
-from samovar.cli.loading import load_flow, needs_spark
-from samovar.cli.options import Conf
-from samovar.cli.printing import messages, output, print_json
-from samovar.cli.running import Output, check_sinks, conduct, session, spark_settings, telling
+from samovar.cli.conductor import Output, check_sinks, conduct, session, spark_settings, telling
+from samovar.cli.named_recordings import Found, find_run, look
+from samovar.cli.named_workflows import load_flow, needs_spark
+from samovar.cli.shared_options import Conf
+from samovar.cli.terminal import messages, output, print_json
 from samovar.errors import RecordingError
 from samovar.replay.past import open_recording
 from samovar.runtime.rollback import whole_epochs

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from samovar.cli.printing import output
-from samovar.cli.running import Output, conduct, session, shown
+from samovar.cli.conductor import Output, conduct, session, shown
+from samovar.cli.terminal import output
 from samovar.demo import fraud
 from samovar.demo.export import export as write_export
 from samovar.demo.findings import cut_off, sentences

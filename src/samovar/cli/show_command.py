@@ -15,11 +15,11 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.drawing import describe, draw
-from samovar.cli.finding import Found, find_run, head_of, look
-from samovar.cli.options import Folder, OneRun
-from samovar.cli.printing import output, print_json, print_rows
-from samovar.cli.runs import STYLES
+from samovar.cli.graph_picture import describe, draw
+from samovar.cli.named_recordings import Found, find_run, head_of, look
+from samovar.cli.runs_command import STYLES
+from samovar.cli.shared_options import Folder, OneRun
+from samovar.cli.terminal import output, print_json, print_rows
 from samovar.errors import RecordingError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from samovar.cli.debug_arguments import (
+from samovar.cli.debug.debug_arguments import (
     declared,
     is_whole,
     literal,
@@ -21,9 +21,9 @@ from samovar.cli.debug_arguments import (
     usage,
     whole,
 )
-from samovar.cli.debug_place import Place
-from samovar.cli.debug_values import PAGE, change_data, page_of
-from samovar.cli.debug_words import COMMANDS, Names, find_command, words
+from samovar.cli.debug.debug_place import Place
+from samovar.cli.debug.debug_values import PAGE, change_data, page_of
+from samovar.cli.debug.debug_words import COMMANDS, Names, find_command, words
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 
@@ -282,7 +282,7 @@ class Debugger(Place):
         return Answer("log", {**asked, "rows": table.num_rows, "head": head})
 
     def _fork(self, rest: str) -> Answer:
-        from samovar.cli.loading import load_operator
+        from samovar.cli.named_workflows import load_operator
 
         changes = {}
         for word in words(rest):

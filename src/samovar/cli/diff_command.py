@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from samovar.cli.comparing import depends_of, equality_of, operand, report_problem, told
-from samovar.cli.options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
-from samovar.cli.printing import output, print_json
-from samovar.cli.running import Output, session, spark_settings
+from samovar.cli.conductor import Output, session, spark_settings
+from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_problem, told
+from samovar.cli.shared_options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
+from samovar.cli.terminal import output, print_json
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
 from samovar.diff.tables.table_inputs import is_recording
 from samovar.errors import SamovarError
@@ -104,7 +104,7 @@ def _as_options(message: str) -> str:
 
 def _open(verdict: TableVerdict, side: str, spark: SparkSession, json: bool) -> None:
     """The debugger at the moment where a side parts; without a terminal, where that is."""
-    from samovar.cli.debug import open_at
+    from samovar.cli.debug.debug_command import open_at
 
     moment: Any = verdict.moment("left" if side == "left" else "right")
     past = verdict.origins["left" if side == "left" else "right"].origin

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samovar.cli.debug_values import change_data
+from samovar.cli.debug.debug_values import change_data
 from samovar.graph import operators as ops
 from samovar.record.log import Counters
 

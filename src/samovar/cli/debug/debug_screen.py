@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.debug_commands import Answer
-from samovar.cli.debug_values import brief, row_text
-from samovar.cli.drawing import describe, draw
-from samovar.cli.printing import row_table
+from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.debug.debug_values import brief, row_text
+from samovar.cli.graph_picture import describe, draw
+from samovar.cli.terminal import row_table
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.runtime.display import counted

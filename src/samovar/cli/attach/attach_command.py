@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from samovar.cli.attach_commands import Attached
-from samovar.cli.attach_screen import LiveScreen
-from samovar.cli.debug import Talk, scripted
-from samovar.cli.debug_commands import Answer
-from samovar.cli.finding import find_run
-from samovar.cli.options import Conf, Each, Folder, OneRun, Script
-from samovar.cli.printing import output
-from samovar.cli.running import Output, session, spark_settings
+from samovar.cli.attach.attach_interpreter import Attached
+from samovar.cli.attach.attach_screen import LiveScreen
+from samovar.cli.conductor import Output, session, spark_settings
+from samovar.cli.debug.debug_command import Talk, scripted
+from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.named_recordings import find_run
+from samovar.cli.shared_options import Conf, Each, Folder, OneRun, Script
+from samovar.cli.terminal import output
 from samovar.control.door import Visit, read_address
 from samovar.record.store import Recording
 from samovar.replay.past import Past, open_recording

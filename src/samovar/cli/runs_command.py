@@ -10,9 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.finding import Found, look
-from samovar.cli.options import Folder
-from samovar.cli.printing import output, print_json
+from samovar.cli.named_recordings import Found, look
+from samovar.cli.shared_options import Folder
+from samovar.cli.terminal import output, print_json
 from samovar.record.store import find_recordings
 from samovar.runtime.display import count, duration, size
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from samovar import errors
-from samovar.cli.debug_arguments import is_whole, literal, whole
-from samovar.cli.debug_commands import Answer, Debugger
-from samovar.cli.debug_place import Mark
-from samovar.cli.debug_values import PAGE, page_of
-from samovar.cli.debug_words import COMMANDS, Command, Names, Word, find_command, words
-from samovar.cli.loading import load_operator
+from samovar.cli.debug.debug_arguments import is_whole, literal, whole
+from samovar.cli.debug.debug_interpreter import Answer, Debugger
+from samovar.cli.debug.debug_place import Mark
+from samovar.cli.debug.debug_values import PAGE, page_of
+from samovar.cli.debug.debug_words import COMMANDS, Command, Names, Word, find_command, words
+from samovar.cli.named_workflows import load_operator
 from samovar.control.door import Visit
 from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from samovar.cli.debug_commands import Answer, Debugger
-from samovar.cli.debug_screen import Screen
-from samovar.cli.debug_values import plain
-from samovar.cli.debug_words import completions, split_commands
-from samovar.cli.finding import find_run
-from samovar.cli.loading import load_flow, needs_spark
-from samovar.cli.options import Conf, Each, Folder, Master, OneRun, Script
-from samovar.cli.printing import output, print_json
-from samovar.cli.running import INTERRUPTED, Output, session, spark_settings
+from samovar.cli.conductor import INTERRUPTED, Output, session, spark_settings
+from samovar.cli.debug.debug_interpreter import Answer, Debugger
+from samovar.cli.debug.debug_screen import Screen
+from samovar.cli.debug.debug_values import plain
+from samovar.cli.debug.debug_words import completions, split_commands
+from samovar.cli.named_recordings import find_run
+from samovar.cli.named_workflows import load_flow, needs_spark
+from samovar.cli.shared_options import Conf, Each, Folder, Master, OneRun, Script
+from samovar.cli.terminal import output, print_json
 from samovar.errors import RecordingError, SamovarError
 from samovar.replay.past import open_recording
 from samovar.runtime.spark.job_tags import cancel_tagged

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.debug_commands import Answer
-from samovar.cli.debug_screen import Screen
-from samovar.cli.debug_values import row_text
+from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.debug.debug_screen import Screen
+from samovar.cli.debug.debug_values import row_text
 from samovar.graph.workflow import Graph
 from samovar.runtime.display import counted, duration, size
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.text import Text
 
-from samovar.cli.finding import head_of
-from samovar.cli.printing import messages, output, print_json, print_rows
+from samovar.cli.named_recordings import head_of
+from samovar.cli.terminal import messages, output, print_json, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
 from samovar.runtime.display import counted, duration, size

@@ -1,0 +1,1 @@
+"""`samovar attach`: a run of another process at a prompt."""

@@ -1,0 +1,1 @@
+"""`samovar debug`: time travel at a prompt."""
