@@ -40,8 +40,8 @@ from samovar.control.agent import Agent, TaskAbandoned
 from samovar.control.client import Client, client_for
 from samovar.control.desk import Desk
 from samovar.runtime.exchange.task import Stage, Task
+from samovar.runtime.worker import chain as worker_module
 from samovar.runtime.worker.chain import Chain
-from samovar.runtime.worker.chain import chain as worker_module
 
 __all__ = ["Check", "Large", "Latency", "checks", "engine_checks", "latencies", "main", "measure"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samovar.runtime.failures.explanation import row_search
+from samovar.runtime.failures import row_search
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from rich.console import Console
 from tests.cli.shop import ORDERS, Samovar, write_shop
 
 import samovar as sv
-from samovar.cli.debug.debug_command import debug_command as debug_module
+from samovar.cli.debug import debug_command as debug_module
 from samovar.cli.debug.debug_interpreter import Answer, Debugger
 from samovar.cli.debug.debug_screen import Screen
 from samovar.cli.debug.debug_words import COMMANDS, completions

@@ -170,7 +170,7 @@ def test_a_different_row_late_in_a_large_batch_has_its_exact_place() -> None:
 
 
 def test_two_rows_with_one_hash_are_not_taken_for_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from samovar.diff.matcher.matcher import columnar
+    from samovar.diff.matcher import columnar
 
     monkeypatch.setattr(columnar, "hash_of", lambda words: words[0] * 0)
     left = pa.table({"key": [1, 2, 3]})
@@ -182,7 +182,7 @@ def test_two_rows_with_one_hash_are_not_taken_for_equal(monkeypatch: pytest.Monk
 
 
 def test_text_with_one_hash_is_compared_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from samovar.diff.matcher.matcher import row_words
+    from samovar.diff.matcher import row_words
 
     monkeypatch.setattr(row_words, "_BYTES", row_words._BYTES * 0)
     matcher = Matcher(depends=ordered)

@@ -24,7 +24,7 @@ from tests.oracle.travel_flows import PYTHON, Simulation, draw_flow
 
 import samovar as sv
 from samovar.replay.state import windows
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 
 COMMON = settings(
     deadline=None,

@@ -11,7 +11,7 @@ import pytest
 
 import samovar as sv
 from samovar.replay.state import windows
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 from samovar.runtime.epochs import checkpoint_policy
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import samovar as sv
 from samovar.record.log import EpochFailed, Log, read_log
-from samovar.replay.trace.model import leaves, tracer
+from samovar.replay.trace import leaves, tracer
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS, BAD = 600, 570

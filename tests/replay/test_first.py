@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.errors import SamovarError
 from samovar.replay import queries
-from samovar.replay.trace.model import tracer
+from samovar.replay.trace import tracer
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS = 400

@@ -15,7 +15,7 @@ from tests.runtime.steered import Gated, numbers, wait_for
 
 import samovar as sv
 from samovar.errors import RecordingCorrupt
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 from samovar.runtime.epochs import checkpoint_policy
 
 FLIPS = 100

@@ -22,7 +22,7 @@ from samovar.record.state_files import Header, read_state, restore, write_state
 from samovar.record.store import Recording
 from samovar.replay import forks
 from samovar.replay.fork_prefix import usable_mark
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 from samovar.runtime.epochs import checkpoint_policy
 from samovar.runtime.exchange import kept_rows
 from samovar.runtime.exchange.fingerprints import Prints

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 
 
 def test_what_files_tell_is_what_a_job_counts(

@@ -13,7 +13,7 @@ from tests.runtime.steered import WAIT
 
 import samovar as sv
 from samovar.replay.state import windows
-from samovar.replay.trace.model import leaves
+from samovar.replay.trace import leaves
 
 
 def texts(tmp_path: Path, *values: str) -> sv.Workflow:

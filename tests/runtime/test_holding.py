@@ -23,7 +23,7 @@ from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Stage, Task
 from samovar.runtime.pickles import by_value
-from samovar.runtime.worker.chain import bucket_state, undoable_chain
+from samovar.runtime.worker import bucket_state, undoable_chain
 from samovar.runtime.worker.entry import chain_function
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ from samovar.record.state_files import read_header
 from samovar.runtime.exchange.task import Stage, Task, Version
 from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.pickles import by_value
-from samovar.runtime.worker.chain import bucket_state
+from samovar.runtime.worker import bucket_state
 from samovar.runtime.worker.entry import chain_function
 
 Row = dict[str, Any]

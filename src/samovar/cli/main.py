@@ -45,6 +45,10 @@ VERBS: dict[str, str] = {
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""
 
 
+_ROOMS = {"attach": "attach.", "debug": "debug."}
+"""The verbs whose modules have a package of their own."""
+
+
 class _LazyVerbs(typer.core.TyperGroup):
     """Shows verbs by their entry in `VERBS`, and imports one only when it is about to run."""
 
@@ -57,7 +61,7 @@ class _LazyVerbs(typer.core.TyperGroup):
 
 def _load(verb: str) -> Any:
     name = verb.replace("-", "_")
-    module = importlib.import_module(f"samovar.cli.{name}")
+    module = importlib.import_module(f"samovar.cli.{_ROOMS.get(name, '')}{name}_command")
     verb_app = getattr(module, "app", None)
     if verb_app is None:
         verb_app = typer.Typer(add_completion=False)

@@ -20,6 +20,16 @@ from samovar.ids import VERSION
 from samovar.server.auth import Guard
 from samovar.server.error_answers import problem_data, status_of
 from samovar.server.limits import SizeGuard, TooLarge
+from samovar.server.routes import (
+    chart_routes,
+    comparison_routes,
+    control_routes,
+    editor_routes,
+    file_routes,
+    run_routes,
+    socket_routes,
+    workflow_routes,
+)
 from samovar.server.services import Parts
 
 __all__ = ["STATIC", "make_app"]
@@ -63,14 +73,14 @@ def make_app(
     )
     app.state.parts = parts
     for module in (
-        routes_workflows,
-        routes_files,
-        routes_runs,
-        routes_steering,
-        routes_compare,
-        routes_charts,
-        routes_editing,
-        routes_live,
+        workflow_routes,
+        file_routes,
+        run_routes,
+        control_routes,
+        comparison_routes,
+        chart_routes,
+        editor_routes,
+        socket_routes,
     ):
         app.include_router(module.router)
     _answer_errors(app)

@@ -21,9 +21,9 @@ from samovar.diff.comparison_errors import CheckpointProblem, DiffError, EventPr
 from samovar.diff.dependence import Dependence, as_dependence
 from samovar.diff.equality import Equality, as_equality
 from samovar.diff.event_values import SIDES, Side, as_event, check_side, rows_of
+from samovar.diff.matcher import matcher_checkpoint
 from samovar.diff.matcher.axioms import Samples, check_columns
 from samovar.diff.matcher.columnar import LARGEST, Columnar, can_compare_columns
-from samovar.diff.matcher.matcher import matcher_checkpoint
 from samovar.diff.matcher.queues import Ids
 from samovar.diff.matcher.row_words import Layout
 from samovar.diff.matcher.stepwise import Difference, Relational, Stepwise, make_stepwise

@@ -21,7 +21,7 @@ from samovar.diff.comparison_errors import CheckpointProblem
 from samovar.diff.dependence import Dependence
 from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
-from samovar.diff.matcher.matcher import matcher_checkpoint
+from samovar.diff.matcher import matcher_checkpoint
 from samovar.diff.verdict import Verdict
 
 __all__ = ["Judge", "Store"]
