@@ -14,7 +14,7 @@ from tests.oracle.support import EPOCH_SIZES, run_flow
 from tests.oracle.test_python_operators import ROWS, data
 
 import samovar as sv
-from samovar.compile.counting import counted_apart, tallying
+from samovar.compile.counters import counted_apart, tallying
 from samovar.compile.levels import Placement
 from samovar.compile.plan import Plan
 from samovar.compile.samples import is_drawn

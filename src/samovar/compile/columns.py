@@ -30,7 +30,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from samovar.compile.printed import (
+from samovar.compile.printed_columns import (
     Alias,
     Call,
     Case,

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, LongType, StructType
 
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
-from samovar.compile.builds import build_keys
+from samovar.compile.build_sides import build_keys
 from samovar.compile.native import (
     apply_native,
     as_column,
@@ -31,8 +31,8 @@ from samovar.compile.native import (
     sort_column,
     visible,
 )
+from samovar.compile.needed_columns import needed_columns
 from samovar.compile.plan import ROWS, Plan
-from samovar.compile.pruning import needed_columns
 from samovar.compile.sqltext import stars
 from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, PORT, position_columns

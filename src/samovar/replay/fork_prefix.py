@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from samovar.compile.counting import needs_counter
+from samovar.compile.counters import needs_counter
 from samovar.compile.frames import Frames
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan

@@ -1,6 +1,6 @@
 """Whether the rows of an epoch add up, looked at before it is committed. Costs no job: the numbers are there already.
 
-Each number is counted in one place (compile/counting.py) and most have a second one that must agree: what an operator
+Each number is counted in one place (compile/counters.py) and most have a second one that must agree: what an operator
 gave by its own count, and what the next one took by its own, with nothing between them that drops or adds rows. Files
 that a worker wrote where the driver does not look, that somebody removed, or an input that was replaced show as a
 difference. So an epoch with rows missing is not committed, whatever the reason.
@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samovar.compile.counting import Measured
+from samovar.compile.counters import Measured
 from samovar.compile.plan import Plan
 from samovar.errors import CountsDiffer
 

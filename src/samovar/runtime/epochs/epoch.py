@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from samovar.compile.counting import Measured, add_up, counted_apart, needs_counter, tallying
+from samovar.compile.counters import Measured, add_up, counted_apart, needs_counter, tallying
 from samovar.compile.frames import Frames
 from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
