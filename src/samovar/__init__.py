@@ -20,7 +20,7 @@ from samovar import errors
 from samovar.errors import SamovarError
 from samovar.graph.frame import Frame
 from samovar.graph.grouped import GroupedFrame
-from samovar.graph.logged import log_result
+from samovar.graph.logged_results import log_result
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, ValueState
 from samovar.graph.workflow import Graph, Workflow

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
-from samovar.graph.logged import Results, log_result, using
+from samovar.graph.logged_results import Results, log_result, using
 
 
 class Lucky(sv.Operator):

@@ -27,8 +27,8 @@ from typing import Any
 from samovar.errors import WorkflowError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
-from samovar.graph.collect import Unrecoverable, collect
 from samovar.graph.operator import Operator, remember_source
+from samovar.graph.self_contained_code import Unrecoverable, collect
 
 __all__ = [
     "FunctionSource",

@@ -22,7 +22,7 @@ from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op, expr
 from samovar.graph.pyspark_names import FRAME, missing
-from samovar.graph.shorthands import Shorthands
+from samovar.graph.shorthand_methods import Shorthands
 from samovar.graph.writer import Writer
 
 if TYPE_CHECKING:

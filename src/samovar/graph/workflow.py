@@ -19,7 +19,7 @@ from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op
-from samovar.graph.parts import enabled, up_to
+from samovar.graph.subgraph import enabled, up_to
 from samovar.graph.values import columns
 
 if TYPE_CHECKING:

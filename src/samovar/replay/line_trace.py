@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
-from samovar.graph.logged import Results, using
+from samovar.graph.logged_results import Results, using
 from samovar.graph.operator import Operator, is_batch_form
 
 __all__ = ["Line", "run_lines"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from samovar.graph.operators.base import Expr, Op, expr
-from samovar.graph.operators.learning import Predict, Train
+from samovar.graph.operators.model_operators import Predict, Train
 from samovar.graph.operators.python import Batches, Order, Python
 from samovar.graph.operators.relational import (
     Aggregate,

@@ -48,7 +48,7 @@ class Op(
     name: str
     inputs: tuple[str, ...] = ()
     enabled: bool = True
-    """Whether it takes part in runs; see `samovar.graph.parts`."""
+    """Whether it takes part in runs; see `samovar.graph.subgraph`."""
 
     ports: ClassVar[tuple[int, int | None]] = (1, 1)
     """Fewest and most inputs (None: any number)."""

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.errors import ReplayDiffers
-from samovar.graph.logged import swap
+from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import WorkflowError
-from samovar.graph.logged import Results
+from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator
 from samovar.record.state_files import (
     Header,

@@ -23,7 +23,7 @@ import pyarrow as pa
 from samovar.control.agent import TaskAbandoned
 from samovar.control.client import Client
 from samovar.errors import ReplayDiffers
-from samovar.graph.logged import swap
+from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.ids import HIDDEN
 from samovar.record.state_files import (

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from samovar.control import messages as m
 from samovar.control.agent import TaskAbandoned
-from samovar.graph.logged import Results
+from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
 from samovar.runtime.exchange.code_switch import Turns

@@ -20,7 +20,7 @@ from samovar.errors import SamovarError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.document import load_operators
 from samovar.graph.operators.base import Op
-from samovar.graph.parts import enabled
+from samovar.graph.subgraph import enabled
 from samovar.graph.workflow import Graph, check_edges
 from samovar.server.documents.confinement import problem_of
 from samovar.server.documents.document_form import Problem
