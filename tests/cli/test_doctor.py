@@ -158,7 +158,8 @@ def test_help_lists_every_verb_and_imports_none() -> None:
         "from samovar.cli.main import main, VERBS\n"
         "try: main(['--help'])\n"
         "except SystemExit as e: assert not e.code\n"
-        "print([m for m in sys.modules if m.startswith('samovar.cli.') and m.endswith('_command')], 'pyspark' in sys.modules)\n"
+        "verbs = [m for m in sys.modules if m.startswith('samovar.cli.') and m.endswith('_command')]\n"
+        "print(verbs, 'pyspark' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[] False"

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from tests.control.support import WAIT, exactly, is_closed
 
-from samovar.control import door
 from samovar.control.channel import CHALLENGE_BYTES
-from samovar.control.door import ADDRESS, Door, Reply, Request, Visit, read_address
+from samovar.control.door import ADDRESS, FRAME_LIMIT, Door, Reply, Request, Visit, read_address
 from samovar.errors import ChannelProblem, RecordingError
 
 
@@ -22,7 +21,7 @@ def answer(request: Request) -> Reply:
     if request.do == "wait":
         held.wait(WAIT)
     if request.do == "much":
-        return Reply(body=bytes(door.FRAME_LIMIT + 1))
+        return Reply(body=bytes(FRAME_LIMIT + 1))
     return Reply(body=pickle.dumps((request.do, pickle.loads(request.body))))
 
 

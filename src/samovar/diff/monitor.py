@@ -1,9 +1,9 @@
 """`monitor`: two live streams, compared as they go.
 
 The micro-batches of two queries go, in the order in which they come, through one matcher on the driver, or through one
-in parts on the executors (`samovar.diff.streams.keyed_matchers`). Guarantee: every micro-batch is compared exactly once, also over
-restarts, if the monitor has a checkpoint; no side gets further ahead than `drift` events, or one micro-batch if that
-is more.
+in parts on the executors (`samovar.diff.streams.keyed_matchers`). Guarantee: every micro-batch is compared exactly
+once, also over restarts, if the monitor has a checkpoint; no side gets further ahead than `drift` events, or one
+micro-batch if that is more.
 
 Threads: Spark calls in on threads of its own, one at a time for each query; all state is changed under one lock. A
 thread of the monitor's own alerts and stops, so that functions handed in may call `stop`.

@@ -1,10 +1,10 @@
 """The part of a past epoch before a fork's moment, done again by the old logic as the fork's first epoch of its own.
 
-Where the run kept states and rows at marks (see runtime/exchange/kept_rows.py), only the tuples between the last mark before the
-moment and the moment are processed: stateful Python operators take up their states there and first give what they gave,
-so that everything behind them gets the same rows in the same order as from the whole part. Native operators behind them
-are computed again from these. Otherwise the part is done from the epoch's start on. Either way calls of `log_result`
-give what they gave in the run.
+Where the run kept states and rows at marks (see runtime/exchange/kept_rows.py), only the tuples between the last mark
+before the moment and the moment are processed: stateful Python operators take up their states there and first give
+what they gave, so that everything behind them gets the same rows in the same order as from the whole part. Native
+operators behind them are computed again from these. Otherwise the part is done from the epoch's start on. Either way
+calls of `log_result` give what they gave in the run.
 
 Rows are not taken over when the epoch has no mark before the moment, when keeping them was given up, and when a
 function over batches feeds a stateful operator in a way that its rows would have to be counted.

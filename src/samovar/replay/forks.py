@@ -1,9 +1,9 @@
 """Forks: a new run that starts from a moment of an old one, with other logic, other parameters or a corrected tuple.
 
-The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive it).
-Of the moment's own epoch the tuples before the moment are an epoch of their own with the old logic: done from the last
-mark on, with what was kept there, or else from the epoch's start (see fork_prefix.py). The file the moment lies in is cut
-there into two. Then the new logic goes on from the state the old one left.
+The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive
+it). Of the moment's own epoch the tuples before the moment are an epoch of their own with the old logic: done from the
+last mark on, with what was kept there, or else from the epoch's start (see fork_prefix.py). The file the moment lies
+in is cut there into two. Then the new logic goes on from the state the old one left.
 """
 
 from __future__ import annotations

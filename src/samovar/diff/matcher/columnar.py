@@ -1,10 +1,10 @@
 """The matcher for Arrow batches and structured dependences: whole arrays at a time, no Python for each row.
 
 Why it is right. Which events are partners does not depend on the dependence: the k-th event of a kind on one side
-belongs to the k-th event of that kind on the other (`samovar.diff.matcher.stepwise`). A key of the dependence makes it simpler
-still: the r-th event of a key belongs to the r-th event of that key, and they have to be equal. So partners come
-from queues: by key if the dependence has one, else by the hash of the whole row. What remains is to see that no two
-dependent events swapped places, clause by clause: a further key must name the same partners, and slots must agree
+belongs to the k-th event of that kind on the other (`samovar.diff.matcher.stepwise`). A key of the dependence makes it
+simpler still: the r-th event of a key belongs to the r-th event of that key, and they have to be equal. So partners
+come from queues: by key if the dependence has one, else by the hash of the whole row. What remains is to see that no
+two dependent events swapped places, clause by clause: a further key must name the same partners, and slots must agree
 (`samovar.diff.matcher.slots`).
 
 A batch is taken in whole or not at all. If anything is not as it should be, be it a difference between the streams or

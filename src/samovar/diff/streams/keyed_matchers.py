@@ -32,7 +32,8 @@ from samovar.diff.comparison_errors import CheckpointProblem, DiffError
 from samovar.diff.dependence import Dependence
 from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
-from samovar.diff.matcher.matcher import Matcher, matcher_checkpoint
+from samovar.diff.matcher import matcher_checkpoint
+from samovar.diff.matcher.matcher import Matcher
 from samovar.diff.tables.executor_matcher import common_columns
 from samovar.diff.tables.order_columns import counts_of, indexed
 from samovar.diff.tables.row_hash import quoted, row_hashes

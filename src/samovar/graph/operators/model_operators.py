@@ -17,7 +17,7 @@ __all__ = ["Predict", "Train"]
 
 @cache
 def _code() -> str:
-    return files("samovar.library").joinpath("model_operators.py").read_text("utf-8")
+    return files("samovar.library").joinpath("models.py").read_text("utf-8")
 
 
 class Train(Op, tag="train", frozen=True, kw_only=True):

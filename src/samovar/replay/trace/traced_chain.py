@@ -1,8 +1,8 @@
 """Python operators under trace, inside Spark's workers: the recorded code over the recorded rows, one tuple at a time.
 
-The running form (`runtime/worker/chain.py`) brings the operators to the window; from there on every step is written down:
-the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace records travel
-beside the rows in a column of their own, pickled; they come from our own workers over Spark's own channel.
+The running form (`runtime/worker/chain.py`) brings the operators to the window; from there on every step is written
+down: the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace records
+travel beside the rows in a column of their own, pickled; they come from our own workers over Spark's own channel.
 """
 
 from __future__ import annotations

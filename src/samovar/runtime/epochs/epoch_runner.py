@@ -1,6 +1,7 @@
 """The epoch runner: level by level, epoch by epoch, commit by commit. Runs on a thread of its own.
 
-Somebody may steer the run (run_control.py): an epoch begins when it may, and one that a pause has cancelled is done again.
+Somebody may steer the run (run_control.py): an epoch begins when it may, and one that a pause has cancelled is done
+again.
 
 An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
 at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are

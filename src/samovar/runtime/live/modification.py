@@ -1,10 +1,10 @@
 """Other logic for a run that goes on: checked before anything changes, put into force between two epochs or inside one.
 
 Between two epochs no tuple is in flight, so all operators change at once and no tuple meets old and new logic: the
-strongest of Texera's levels of consistency. The state goes over as an epoch of its own that processes nothing and holds
-the whole state in the new form. Inside an epoch workers go over tuple by tuple (`code_switch.py`); when it ends, the states
-that nobody touched go over as well, so that every epoch ends with one version of each operator. The log says from which
-epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
+strongest of Texera's levels of consistency. The state goes over as an epoch of its own that processes nothing and
+holds the whole state in the new form. Inside an epoch workers go over tuple by tuple (`code_switch.py`); when it ends,
+the states that nobody touched go over as well, so that every epoch ends with one version of each operator. The log
+says from which epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
 """
 
 from __future__ import annotations
