@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
-from samovar.replay.trace.model import Window, leaf_rows, past_epoch
+from samovar.replay.trace import leaf_rows, past_epoch
+from samovar.replay.trace.model import Window
 from samovar.runtime.sources.units import ROW_BITS
 
 ROWS = 50

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from samovar.replay.trace import leaves
 from samovar.replay.trace.leaves import Leaves, Run
-from samovar.replay.trace.model import Position, leaves
+from samovar.replay.trace.model import Position
 from samovar.replay.trace.segments import Segment
 
 COMMON = settings(deadline=None, database=None, max_examples=300)

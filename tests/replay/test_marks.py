@@ -13,7 +13,8 @@ from py4j.protocol import Py4JError
 
 import samovar as sv
 from samovar.record.log import Interaction
-from samovar.replay.trace.model import Window, leaves
+from samovar.replay.trace import leaves
+from samovar.replay.trace.model import Window
 from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs import checkpoint_policy
 
