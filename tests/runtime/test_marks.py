@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samovar.runtime.epochs.checkpoint_policy import EVERY, MOST, Marker, mark_count, mark_positions
+from samovar.runtime.epochs.checkpoint_policy import EVERY, MOST, mark_count, mark_positions
+from samovar.runtime.worker.marker import Marker
 
 
 class Rows:

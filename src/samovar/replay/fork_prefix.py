@@ -31,9 +31,8 @@ from samovar.replay.trace.model import Position
 from samovar.replay.trace.past_epoch import Windowed, at_or_behind
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.exchange.kept_rows import kept_files, kept_folder
-from samovar.runtime.exchange.task import Begun, Stage, Task
+from samovar.runtime.exchange.task import Begun, Control, Stage, Task
 from samovar.runtime.sources.units import ROW_BITS
-from samovar.runtime.worker.task_control import Control
 
 __all__ = ["Beginning", "usable_mark"]
 

@@ -30,10 +30,10 @@ from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
 from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import LOG, History, Recording, slug_unique
-from samovar.runtime.epochs.checkpoint_policy import SHARE, Policy
+from samovar.runtime.epochs.checkpoint_policy import Policy
 from samovar.runtime.epochs.variant_storage import whole_variants
 from samovar.runtime.exchange.decisions import Decided
-from samovar.runtime.exchange.task import Stage, Task, Version
+from samovar.runtime.exchange.task import MARK_SHARE, Control, Stage, Task, Version
 from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.failures.failed_epoch import raise_carried, raise_failures
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
@@ -46,7 +46,6 @@ from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_un
 from samovar.runtime.spark.job_tags import tagged
 from samovar.runtime.spark.shared_storage import SharedStorage
 from samovar.runtime.worker.entry import batches_function, chain_function
-from samovar.runtime.worker.task_control import Control
 
 __all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
 
@@ -329,7 +328,7 @@ class Epoch:
             arrival=arrival,
             signs=self._may_be_left_out(chain[-1]),
             marks=self.marks if self.plan.shape(chain[0]) == "python" else (),
-            mark_share=math.inf if context.checkpoints == "every" else SHARE,
+            mark_share=math.inf if context.checkpoints == "every" else MARK_SHARE,
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
             control=self.control,
             hold=context.holds and self.control is not None,

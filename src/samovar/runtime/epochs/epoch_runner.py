@@ -27,12 +27,12 @@ from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.exchange.code_switch import read_turned
 from samovar.runtime.exchange.decisions import write_decisions
+from samovar.runtime.exchange.task_signs import EpochAbandoned, was_unattended
 from samovar.runtime.failures.explanation import what_was_lost
 from samovar.runtime.live.held_rows import hold_row
 from samovar.runtime.live.modification import apply_code, code_path, settle_turns
 from samovar.runtime.live.run_control import Steering
 from samovar.runtime.sources.units import stretches_of
-from samovar.runtime.worker.task_control import EpochAbandoned, was_unattended
 
 __all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
 

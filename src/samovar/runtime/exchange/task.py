@@ -8,11 +8,16 @@ from dataclasses import field as attribute
 
 import pyarrow as pa
 
-from samovar.runtime.epochs.checkpoint_policy import SHARE
 from samovar.runtime.exchange.code_switch import Turn
 from samovar.runtime.exchange.decisions import Decided
 
-__all__ = ["Begun", "Stage", "Task", "Version"]
+__all__ = ["MARK_SHARE", "Begun", "Control", "Stage", "Task", "Version"]
+
+MARK_SHARE = 0.02
+"""Of a run's time, what keeping states at marks may take: more would be noticed beside the plain job."""
+
+Control = tuple[tuple[str, int], str, bytes]
+"""How a task reaches the coordinator: its address, the run, the secret."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class Task:
     """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
     marks: tuple[tuple[int, ...], ...] = ()
     """Positions at which the state is kept on the way."""
-    mark_share: float = SHARE
+    mark_share: float = MARK_SHARE
     """Of the time, what that may take; marks that would cost more are left out."""
     arrow: bool = False
     """Whether a function of the user's gives Arrow batches, which are checked."""

@@ -17,9 +17,9 @@ from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
 from samovar.runtime.exchange.code_switch import read_turned
 from samovar.runtime.exchange.delivery import carried_by
+from samovar.runtime.exchange.task_signs import EpochAbandoned, was_abandoned
 from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.spark.shared_storage import not_seen
-from samovar.runtime.worker.task_control import EpochAbandoned, was_given_up
 
 if TYPE_CHECKING:
     from samovar.runtime.epochs.epoch import Epoch, RunContext
@@ -34,7 +34,7 @@ def raise_failures(epoch: Epoch) -> None:
         return
     for path in sorted(folder.glob("*.failure")):
         raise _to_raise(epoch, pickle.loads(path.read_bytes()))
-    if was_given_up(folder):
+    if was_abandoned(folder):
         raise EpochAbandoned(f"A task of epoch {epoch.number} was given up.")
 
 

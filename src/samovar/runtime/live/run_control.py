@@ -20,8 +20,8 @@ from samovar.control import messages as m
 from samovar.control.desk import Desk
 from samovar.errors import EnvironmentProblem
 from samovar.record.log import Counters
+from samovar.runtime.exchange.task import Control
 from samovar.runtime.spark.job_tags import cancel_tagged
-from samovar.runtime.worker.task_control import Control
 
 __all__ = ["Note", "Steering"]
 

@@ -14,10 +14,10 @@ from samovar.control import messages as m
 from samovar.errors import RunError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import is_batch_form
+from samovar.runtime.live.break_conditions import breakpoint_on
 from samovar.runtime.live.interactions import Interactions
 from samovar.runtime.live.run_control import Steering
 from samovar.runtime.live.statistics import Meter, Statistics
-from samovar.runtime.worker.breakpoints import breakpoint_on
 
 if TYPE_CHECKING:
     from samovar.record.log import EpochCommitted

@@ -7,15 +7,12 @@ its credit. A condition that raises for a tuple (`None > 3`) is not met by it.
 
 from __future__ import annotations
 
-import ast
-import builtins
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from samovar.control import messages as m
-from samovar.errors import RunError, nearest
 from samovar.graph.operator import Operator
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
@@ -26,36 +23,7 @@ if TYPE_CHECKING:
     from samovar.runtime.worker.chain import Chain
     from samovar.runtime.worker.task_control import Attendance
 
-__all__ = ["Watched", "breakpoint_on"]
-
-OWN = ("row", "port")
-
-
-def breakpoint_on(
-    name: str, operator: str, condition: str, columns: Mapping[str, Any], instance: Operator
-) -> m.Breakpoint:
-    """A breakpoint by a condition on a Python operator. Raises RunError for a condition that cannot be meant."""
-    try:
-        tree = ast.parse(condition.strip(), mode="eval")
-    except (SyntaxError, ValueError) as error:
-        raise RunError(
-            f"Expected a Python expression, got {condition!r}: {getattr(error, 'msg', error)}.",
-            operator=operator,
-            hint="Write it over columns and states: \"amount > 1000 and customer == 'Bob'\".",
-        ) from None
-    states = {*declared(type(instance)), *(n for n in vars(instance) if not n.startswith("_sv_"))}
-    known = {*states, *columns, *OWN}
-    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
-    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - bound
-    for unknown in sorted(n for n in used - known if not hasattr(builtins, n)):
-        close = nearest(unknown, known)
-        raise RunError(
-            f"Expected columns or states of '{operator}', got '{unknown}'.",
-            operator=operator,
-            hint=f"Did you mean '{close}'?" if close else f"Known: {', '.join(sorted(known))}.",
-        )
-    return m.Breakpoint(name, operator, condition.strip(), late=bool(used & states))
+__all__ = ["Watched"]
 
 
 class _One:

@@ -32,7 +32,6 @@ from samovar.record.state_files import (
     mark_name,
     write_state,
 )
-from samovar.runtime.epochs.checkpoint_policy import Marker
 from samovar.runtime.exchange.code_switch import Turns, hand_over, keep_turned
 from samovar.runtime.exchange.decisions import AT_END, Decided, Decisions, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
@@ -52,6 +51,7 @@ from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
 from samovar.runtime.worker.breakpoints import Watched
 from samovar.runtime.worker.bucket_state import Loaded, load, save, told
+from samovar.runtime.worker.marker import Marker
 from samovar.runtime.worker.task_control import DUE, QUIET, Attendance, Due, Feeding, Quiet
 
 __all__ = [

@@ -18,10 +18,11 @@ from samovar.control.agent import TaskAbandoned
 from samovar.graph.code import recall_source
 from samovar.runtime.exchange.delivery import check_seen, deliver
 from samovar.runtime.exchange.task import Task
+from samovar.runtime.exchange.task_signs import sign_abandoned
 from samovar.runtime.exchange.user_errors import RAISED, UserError, batch_misfit, raised
 from samovar.runtime.worker.arrival import in_arrival_order
 from samovar.runtime.worker.chain import Chain
-from samovar.runtime.worker.task_control import attend, give_up
+from samovar.runtime.worker.task_control import attend
 from samovar.runtime.worker.undoable_chain import HoldingChain
 
 __all__ = ["batches_function", "chain_function", "settle_garbage"]
@@ -51,7 +52,7 @@ def _attended(
         for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
             pass
     except TaskAbandoned:
-        give_up(task)
+        sign_abandoned(task)
         for _ in batches:
             pass
         check_seen(task)

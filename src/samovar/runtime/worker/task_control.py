@@ -11,7 +11,6 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,37 +23,26 @@ from samovar.record.state_files import dumps
 from samovar.runtime.exchange.code_switch import Turn, Turns
 from samovar.runtime.exchange.console import Console
 from samovar.runtime.exchange.plain_states import attributes
+from samovar.runtime.exchange.task_signs import sign_unattended
 from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.breakpoints import Watched
 
 if TYPE_CHECKING:
-    from samovar.runtime.exchange.task import Task
+    from samovar.runtime.exchange.task import Control, Task
     from samovar.runtime.worker.chain import Chain
 
 __all__ = [
     "DUE",
     "QUIET",
     "Attendance",
-    "Control",
     "Due",
-    "EpochAbandoned",
     "Feeding",
     "Quiet",
     "attend",
-    "give_up",
-    "was_given_up",
-    "was_unattended",
 ]
 
-Control = tuple[tuple[str, int], str, bytes]
-_SIGN = "abandoned"
-_ALONE = "unattended"
 _unreachable: set[tuple[str, int]] = set()
 """Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
-
-
-class EpochAbandoned(Exception):
-    """A task of the epoch was given up: the attempt does not count."""
 
 
 class Quiet:
@@ -105,27 +93,6 @@ def attend(task: Task, chain: Chain | None) -> Attendance | None:
     return made
 
 
-def give_up(task: Task) -> None:
-    """Leave the sign that a task was given up."""
-    _sign(task, _SIGN)
-
-
-def _sign(task: Task, name: str) -> None:
-    folder = Path(task.errors)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
-
-
-def was_given_up(folder: Path) -> bool:
-    """Whether a task left that sign in the folder of failures."""
-    return (folder / _SIGN).exists()
-
-
-def was_unattended(folder: Path) -> bool:
-    """Whether a task could not reach whoever steers its run: it may have missed other code."""
-    return (folder / _ALONE).exists()
-
-
 class Attendance:
     """One task under control. `check` is for the tuple loop."""
 
@@ -171,7 +138,7 @@ class Attendance:
         elif not self.client.connected:
             _unreachable.add(key)
         if not self.heard:
-            _sign(self.task, _ALONE)
+            sign_unattended(self.task)
 
     def _taken_in(self, batches: Iterator[Any]) -> Iterator[Any]:
         rest = iter(batches)

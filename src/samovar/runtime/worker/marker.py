@@ -1,0 +1,65 @@
+"""Marks inside a worker: the rows of a key partition are cut at them, and the state is kept between two cuts."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from samovar.runtime.exchange.task import MARK_SHARE
+
+__all__ = ["Marker"]
+
+Position = tuple[int, ...]
+
+
+class Placed(Protocol):
+    """Rows that know where they lie."""
+
+    def place(self, i: int) -> Position: ...
+
+
+class Marker:
+    """Cuts the rows of a bucket at the marks. One that would cost more than `share` of the time is left out."""
+
+    def __init__(
+        self,
+        marks: Sequence[Position],
+        share: float = MARK_SHARE,
+        passed: int = 0,
+        written: Sequence[int] = (),
+    ) -> None:
+        self.marks = marks
+        self.share = share
+        self.passed = passed
+        """How many marks the rows have reached."""
+        self.written: list[int] = list(written)
+        self._cost = 0.0
+        self._since = time.perf_counter()
+
+    def cut(
+        self, view: Placed, start: int, stop: int, write: Callable[[int], None]
+    ) -> Iterator[tuple[int, int]]:
+        """Stretches of rows to process one after the other; `write` is called between them with the mark's number."""
+        while self.passed < len(self.marks) and start < stop:
+            mark = self.marks[self.passed]
+            at = bisect_left(range(start, stop), mark, key=lambda i: view.place(i)[: len(mark)]) + start
+            if at == stop:
+                break
+            if at > start:
+                yield start, at
+                start = at
+            self.passed += 1
+            self._write(write)
+        if start < stop:
+            yield start, stop
+
+    def _write(self, write: Callable[[int], None]) -> None:
+        now = time.perf_counter()
+        if self._cost > self.share * (now - self._since):
+            return
+        write(self.passed)
+        self.written.append(self.passed)
+        self._since = time.perf_counter()
+        self._cost = self._since - now
