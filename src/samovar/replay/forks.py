@@ -74,7 +74,7 @@ def start_fork(
     *,
     row: Edit | None = None,
     record: str | os.PathLike[str] | None = None,
-    watch: bool | None = None,
+    interactive: bool | None = None,
 ) -> Run:
     """Start the fork and return at once; what is wrong with the changes is raised here."""
     plan = tracer.plan_at(cut.segment.epoch)
@@ -136,7 +136,7 @@ def start_fork(
         _transfer(code, new, changes)
 
     run = Run(fork)
-    run._begin(new, started.options.get("epoch_bytes"), watch, before=before, publishes=False)
+    run._begin(new, started.options.get("epoch_bytes"), interactive, before=before, publishes=False)
     return run
 
 

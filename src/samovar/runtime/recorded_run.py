@@ -103,7 +103,7 @@ class Past:
         flow: Workflow | None = None,
         master: str | None = None,
         conf: dict[str, str] | None = None,
-        watch: bool | None = None,
+        interactive: bool | None = None,
     ) -> Run:
         """Go on after the last committed epoch. Inputs must be as they were.
 
@@ -134,5 +134,5 @@ class Past:
         made = Run(recording)
         if notice:
             made._warn(notice)
-        made._begin(context, settings.get("epoch_bytes"), watch)
+        made._begin(context, settings.get("epoch_bytes"), interactive)
         return made

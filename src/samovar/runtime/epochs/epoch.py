@@ -108,9 +108,9 @@ class RunContext:
         return float(self._options.get("tau", 2.0))
 
     @property
-    def checkpoints(self) -> Policy:
+    def marks_policy(self) -> Policy:
         """When the state is kept inside an epoch."""
-        chosen: Policy = self._options.get("checkpoints", "tau")
+        chosen: Policy = self._options.get("marks") or self._options.get("checkpoints", "tau")
         return chosen
 
     @property
@@ -328,7 +328,7 @@ class Epoch:
             arrival=arrival,
             signs=self._may_be_left_out(chain[-1]),
             marks=self.marks if self.plan.shape(chain[0]) == "python" else (),
-            mark_share=math.inf if context.checkpoints == "every" else MARK_SHARE,
+            mark_share=math.inf if context.marks_policy == "every" else MARK_SHARE,
             arrow=isinstance(head, ops.Batches) and head.form == "arrow",
             control=self.control,
             hold=context.holds and self.control is not None,

@@ -163,7 +163,7 @@ def _marks(
     plan = context.plan
     working = {n: op for n, op in plan.graph.ops.items() if plan.placement.works(n, level)}
     shapes = {plan.shape(n) for n in working}
-    if "python" not in shapes or "limit" in shapes or context.checkpoints == "none" or context.holds:
+    if "python" not in shapes or "limit" in shapes or context.marks_policy == "none" or context.holds:
         return ()
     if any(isinstance(op, ops.Python) and op.order == "arrival" for op in working.values()):
         return ()  # its tuples have no place before or behind a mark
@@ -175,7 +175,7 @@ def _marks(
             return ()
         found += own
     rows = sum(n for _, _, n in found)
-    return mark_positions(sorted(found), mark_count(context.checkpoints, context.tau, rows, seconds))
+    return mark_positions(sorted(found), mark_count(context.marks_policy, context.tau, rows, seconds))
 
 
 def commit_epoch(
