@@ -25,7 +25,7 @@ from samovar.replay.fork_prefix import usable_mark
 from samovar.replay.trace import leaves
 from samovar.runtime.epochs import checkpoint_policy
 from samovar.runtime.exchange import kept_rows
-from samovar.runtime.exchange.fingerprints import Prints
+from samovar.runtime.exchange.fingerprints import Fingerprints
 
 ROWS = 600
 
@@ -255,9 +255,9 @@ def test_keeping_stops_when_it_costs_too_much_and_leaves_nothing(tmp_path: Path)
 @given(st.integers(0, 2000), st.integers(0, 2000))
 def test_fingerprints_that_go_on_are_those_of_the_whole(start: int, more: int) -> None:
     rows = [(i, f"row {i}") for i in range(4000)]
-    run, whole = Prints("R"), Prints("R")
+    run, whole = Fingerprints("R"), Fingerprints("R")
     run.add(rows)
     whole.add(rows[: start + more])
-    part = Prints("R", start=start, goes_on=run.made)
+    part = Fingerprints("R", start=start, goes_on=run.made)
     part.add(rows[start : start + more])
     assert part.made == whole.made

@@ -13,7 +13,7 @@ from samovar.runtime.worker.task_control import attend
 from samovar.runtime.exchange.task import Task
 
 task = Task("run", 0, "a", (), 0, False, sys.argv[1], control=(("127.0.0.1", 9), "run", b"secret"))
-attendance = attend(task, None)
+control = attend(task, None)
 seen = []
 
 def work(batches):
@@ -22,8 +22,8 @@ def work(batches):
         yield batch
 
 assert "pandas" not in sys.modules
-list(attendance.run(iter([pa.RecordBatch.from_arrays([], names=[])]), work))
-attendance.end()
+list(control.run(iter([pa.RecordBatch.from_arrays([], names=[])]), work))
+control.end()
 print(seen)
 """
 

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.errors import ReplayDiffers
-from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Prints, told_in
+from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Fingerprints, told_in
 
 ROWS: list[tuple[Any, ...]] = [(i, f"row {i}", i / 7) for i in range(3 * EVERY)]
 
 
 def of(rows: list[tuple[Any, ...]], cuts: list[int]) -> list[int]:
-    prints = Prints("op")
+    prints = Fingerprints("op")
     places = [0, *sorted(c % (len(rows) + 1) for c in cuts), len(rows)]
     for start, stop in itertools.pairwise(places):
         prints.add(rows[start:stop])
@@ -29,7 +29,7 @@ def of(rows: list[tuple[Any, ...]], cuts: list[int]) -> list[int]:
 def test_cuts_do_not_matter(cuts: list[int]) -> None:
     assert of(ROWS, cuts) == of(ROWS, [])
     assert len(of(ROWS, cuts)) == 3
-    single = Prints("op")
+    single = Fingerprints("op")
     for row in ROWS:
         single.add_one(row)
     assert single.made == of(ROWS, [])
@@ -38,19 +38,21 @@ def test_cuts_do_not_matter(cuts: list[int]) -> None:
 def test_equal_values_of_other_objects_have_the_same_print() -> None:
     copied = [(i, "".join(["row ", str(i)]), float(str(x))) for i, _, x in ROWS]
     assert of(copied, []) == of(ROWS, [])
-    batch = Prints("op")
+    batch = Fingerprints("op")
     batch.add_batch(pa.RecordBatch.from_pylist([{"a": a, "b": b, "c": c} for a, b, c in ROWS]))
     assert batch.made == of(ROWS, [])
 
 
 def test_a_replay_stops_at_the_first_block_that_differs() -> None:
     recorded = of(ROWS, [])
-    Prints("op", recorded).add(ROWS)
-    Prints("op", recorded, start=EVERY - 10).add(ROWS[EVERY - 10 :])
-    Prints("op", recorded, start=10).add([("other",)] * (BLOCK - 10))  # a block whose start was not seen
+    Fingerprints("op", recorded).add(ROWS)
+    Fingerprints("op", recorded, start=EVERY - 10).add(ROWS[EVERY - 10 :])
+    Fingerprints("op", recorded, start=10).add(
+        [("other",)] * (BLOCK - 10)
+    )  # a block whose start was not seen
     changed = [*ROWS[: EVERY + 3], (-1, "", 0.0), *ROWS[EVERY + 4 :]]
     with pytest.raises(ReplayDiffers, match=f"'op'.*{EVERY + 1} to {EVERY + BLOCK}") as found:
-        Prints("op", recorded).add(changed)
+        Fingerprints("op", recorded).add(changed)
     told = told_in(f"PythonException: ... samovar.errors.ReplayDiffers: {found.value}\n at org.apache")
     assert told is not None
     assert told.operator == "op"

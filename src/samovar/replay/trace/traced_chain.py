@@ -1,8 +1,8 @@
 """Python operators under trace, inside Spark's workers: the recorded code over the recorded rows, one tuple at a time.
 
-The running form (`runtime/worker/chain.py`) brings the operators to the window; from there on every step is written
-down: the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace records
-travel beside the rows in a column of their own, pickled; they come from our own workers over Spark's own channel.
+The chain of a run (`runtime/worker/chain.py`) brings the operators to the window; from there on an observer records
+every step: the tuples it gave and what it changed. Nothing is saved: a trace leaves the recording as it is. Trace
+records travel beside the rows in a column of their own, pickled; they come from our own workers over Spark's channel.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from samovar.graph.state import declared
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.user_errors import RAISED, UserError, raised
-from samovar.runtime.worker.arrival import in_arrival_order
 from samovar.runtime.worker.batch import View
-from samovar.runtime.worker.chain import END, FLUSH, Chain
-from samovar.runtime.worker.entry import settle_garbage
+from samovar.runtime.worker.chain import END, FLUSH, Chain, Observer
+from samovar.runtime.worker.entry import rows_of
 
 __all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
@@ -46,7 +45,7 @@ NEVER: Where = (1 << 63,)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one step did. `at` None: what the steps before the window changed since the epoch began."""
+    """What one step did. With `at` None: what the steps before the window changed since the epoch began."""
 
     stage: int
     bucket: int
@@ -64,270 +63,6 @@ class Record:
     """What `log_result` gave in this step."""
     version: int = 0
     """The code it ran with, if the operator switched to other code inside the epoch."""
-
-
-def tracing_function(
-    task: Task, start: Where | None, *, passes: bool = False
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
-
-    `passes`: nobody needs the rows that are given before `start`, so that they are not sent on.
-    """
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_garbage()
-        tracer = _Tracer(task, start, passes=passes)
-        try:
-            for batch in tracer.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
-                yield _with_trace(batch, None)
-                yield from tracer.drained()
-        except UserError as error:
-            tracer.failed(error)
-            for _ in batches:
-                pass
-        yield from tracer.drained()
-
-    return run
-
-
-def read_records(column: pa.ChunkedArray) -> list[Record]:
-    """The records of a trace column, in the order they were written."""
-    made = []
-    for blob in column.to_pylist():
-        for stage, bucket, port, at, told, error, ended, given in pickle.loads(_unpacked(blob)):
-            outputs, changes, logged, *version = pickle.loads(told)
-            made.append(
-                Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged, *version)
-            )
-    return made
-
-
-class _Tracer(Chain):
-    """A chain that writes down its steps."""
-
-    def __init__(self, task: Task, start: Where | None, *, passes: bool = False) -> None:
-        super().__init__(replace(task, saves=False, signs=False, marks=(), run=f"{task.run}#trace"))
-        self.start = start or ()
-        self.passes = passes
-        self.based = False
-        self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
-        self.records: list[tuple[Any, ...]] = []
-        self.packed: list[bytes] = []
-        """Records of earlier steps, compressed: states that change as a whole resemble each other."""
-        self.size = 0
-        self.used: dict[int, int] = {}
-        self.inside = False
-        """Whether the tuple at hand lies in the window: what is given before it is not written down."""
-        self.doing: tuple[int, int, Where] | None = None
-        self.begun: list[tuple[int, int, Where]] = []
-        """The steps of the window that have begun and not ended: that of each operator down the chain."""
-        self.schema = pa.schema([])
-
-    def drained(self) -> Iterator[pa.RecordBatch]:
-        """The records so far, as a batch of their own."""
-        self._pack()
-        if self.packed and len(self.schema):
-            columns = [pa.nulls(1, f.type) for f in self.schema]
-            batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-            packed, self.packed = self.packed, []
-            for blob in packed:
-                yield _with_trace(batch, blob)
-
-    def _pack(self) -> None:
-        if self.records:
-            self.packed.append(_packed(dumps(self.records)))
-            self.records, self.size = [], 0
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.schema = self.output_schema()
-        yield from super().run(batches)
-
-    def failed(self, error: UserError) -> None:
-        """The step that raised is a record too, with what it gave and changed before; so are those that led to it."""
-        for stage, port, at in self.begun[:-1]:
-            self._record(stage, port, at)
-        if self.doing is not None:
-            stage, port, at = self.doing
-            self._record(stage, port, at, error=error.failure)
-
-    # --- rows before the window -------------------------------------------------------------------------------------
-
-    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        behind = start
-        if self.passes and self._alone(view):
-            size = len(self.start)
-            behind += bisect_left(range(start, stop), self.start, key=lambda i: view.place(i)[:size])
-        if behind > start:
-            self._pass_by(view, start, behind)
-        if behind < stop:
-            yield from super()._feed_stretch(view, behind, stop)
-
-    def _alone(self, view: View) -> bool:
-        """Whether the chain is one operator with one port that gets its rows in order and took them as they are."""
-        task = self.task
-        plain = len(task.stages) == 1 and view.ports is None and task.stateful and not task.arrival
-        return plain and not (
-            self.decided or self.task.switches or is_batch_form(type(self.loaded[0].instance))
-        )
-
-    def _pass_by(
-        self, view: View, start: int, stop: int, holds: Callable[[dict[str, Any]], Any] | None = None
-    ) -> int | None:
-        """Rows of an operator that is alone, at the speed of a run: what it gives is counted, and compared.
-
-        Stops behind the first row after which something holds, and says which one that was.
-        """
-        name, loaded, pick = self.task.stages[0].name, self.loaded[0], self.pickers[0]
-        process = self._process(0)
-        rows: list[tuple[Any, ...]] = []
-        number, row, out, made, asking, found = start - 1, None, None, None, False, None
-        outside = swap(loaded.results)
-        try:
-            for number, row in enumerate(view.rows(start, stop), start):
-                out = process(row)
-                if out is not None:
-                    for made in out:
-                        if made is not None:
-                            rows.append(pick(made) if pick is not None else self._pick(0, made))
-                    if len(rows) >= FLUSH:
-                        self._count_given(rows)
-                if holds is not None:
-                    asking = True
-                    if holds(row):
-                        found = number
-                        break
-                    asking = False
-        except RAISED as error:
-            self.doing, self.path[0], self.made[0] = (0, 0, view.position(number)), row, []
-            if asking or isinstance(error, UserError | ReplayDiffers):
-                raise
-            if made is not None and isinstance(error, KeyError | TypeError | IndexError):
-                self._pick(0, made)  # raises with what is missing, if that is it
-            self._no_rows(0, out, error)
-            raise UserError(raised(name, row, error)) from None
-        finally:
-            swap(outside)
-        self.taken[0][0] += number + 1 - start
-        self._count_given(rows)
-        return found
-
-    def _count_given(self, rows: list[tuple[Any, ...]]) -> None:
-        self.given[0] += len(rows)
-        self.loaded[0].prints.add(rows)
-        rows.clear()
-
-    # --- one tuple --------------------------------------------------------------------------------------------------
-
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
-        traced = self.inside = at[: len(self.start)] >= self.start
-        self.doing = (stage, port, at)
-        if not traced:
-            super()._feed(stage, row, port, at)
-            return
-        if not self.based:
-            self._base()
-        self.made[stage] = []
-        self.begun.append(self.doing)
-        super()._feed(stage, row, port, at)
-        self.begun.pop()
-        self._record(stage, port, at)
-
-    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
-        if not self.inside:
-            if self.passes and stage + 1 == len(self.task.stages):
-                self.given[stage] += 1
-                self.loaded[stage].prints.add_one(self._pick(stage, row))
-            else:
-                super()._emit(stage, row, at)
-            return
-        self.made[stage].append((at, self._pick(stage, row)))
-        made, doing = self.made[stage], self.doing
-        super()._emit(stage, row, at)
-        self.made[stage], self.doing = made, doing
-
-    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """A batch form under trace gets its rows one by one: what it makes must not depend on how rows are cut."""
-        for i in range(start, stop):
-            port = view.ports[i] if view.ports is not None else 0
-            at = view.position(i)
-            traced = at[: len(self.start)] >= self.start
-            if traced and not self.based:
-                self._base()
-            self.made[0] = []
-            self.doing = (0, port, at)
-            for batch in super()._feed_batches(view, i, i + 1):
-                shown = batch.select(self.task.stages[0].schema.names).to_pylist(maps_as_pydicts="strict")
-                children = len(self.made[0])
-                self.made[0] += [((*at, children + n), tuple(row.values())) for n, row in enumerate(shown)]
-                yield batch
-            if traced:
-                self._record(0, port, at)
-
-    def _finish_all(self) -> Iterator[pa.RecordBatch]:
-        if not self.based:
-            self._base()
-        self.inside = True
-        for stage in range(len(self.loaded)):
-            self.made[stage] = []
-            yield from self._finish(stage)
-            self._record(stage, 0, (), ended=True)
-
-    # --- state ------------------------------------------------------------------------------------------------------
-
-    def _enter(self, bucket: int) -> None:
-        if self.bucket == bucket:
-            return
-        super()._enter(bucket)
-        self.based = False
-        self.used = {}
-        for loaded in self.loaded:
-            loaded.capture.settle(loaded.capture.known)
-
-    def _leave(self) -> None:
-        if self.bucket is not None and not self.based:
-            self._base()
-        super()._leave()
-
-    def _base(self) -> None:
-        """What the steps before the window changed since the epoch began."""
-        self.based = True
-        for stage in range(len(self.loaded)):
-            self.made[stage] = []
-            self._record(stage, 0, None)
-
-    def _record(
-        self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
-    ) -> None:
-        changes = self.loaded[stage].take_changes()
-        results = self.loaded[stage].results
-        logged = results.since(self.used.get(stage, 0))
-        self.used[stage] = results.place
-        version = self.switches.version(stage, at) if self.switches is not None else 0
-        # pickled now: the next step may change what they hold
-        told = dumps((tuple(self.made[stage]), changes, logged, version))
-        given = self.given[stage] if at is None else 0
-        self.records.append((stage, self.bucket or 0, port, at, told, error, ended, given))
-        self.size += len(told)
-        if self.size > CHUNK:
-            self._pack()
-        self.made[stage] = []
-
-
-def _packed(data: bytes) -> bytes:
-    return len(data).to_bytes(8, "little") + bytes(pa.compress(data, codec="zstd", asbytes=True))
-
-
-def _unpacked(data: bytes) -> bytes:
-    size = int.from_bytes(data[:8], "little")
-    return bytes(pa.decompress(data[8:], decompressed_size=size, codec="zstd", asbytes=True))
-
-
-def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
-    column = pa.array([records] * batch.num_rows, type=pa.binary())
-    fields = [pa.field(f.name, f.type, True) for f in batch.schema]
-    return pa.RecordBatch.from_arrays(
-        [*batch.columns, column], schema=pa.schema([*fields, pa.field(TRACE, pa.binary())])
-    )
 
 
 @dataclass(frozen=True)
@@ -349,29 +84,292 @@ class Probe:
     """Looked for are so many steps behind so many others: where their tuples lie."""
 
 
+def tracing_function(
+    task: Task, start: Where | None, *, passes: bool = False
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
+
+    `passes`: nobody needs the rows that are given before `start`, so that they are not sent on.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        recorder = _StepRecorder(start, passes=passes)
+        chain = _replayed(task, recorder)
+        try:
+            for batch in chain.run(rows_of(task, batches)):
+                yield _with_trace(batch, None)
+                yield from recorder.drained()
+        except UserError as error:
+            recorder.failed(error)
+            for _ in batches:
+                pass
+        yield from recorder.drained()
+
+    return run
+
+
 def probing_function(
     task: Task, probe: Probe
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: rows flow on as in a run; what the probe found comes as a record."""
+    """The function for `mapInArrow`: rows flow on as in a run; the step that the probe finds comes as a record."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_garbage()
-        prober = _Prober(task, probe)
-        for batch in prober.run(in_arrival_order(task.order_log, batches) if task.arrival else batches):
+        prober = _Prober(probe)
+        for batch in _replayed(task, prober).run(rows_of(task, batches)):
             yield _with_trace(batch, None)
+        prober.records += prober.found.values()
         yield from prober.drained()
 
     return run
 
 
+def _replayed(task: Task, observer: Observer) -> Chain:
+    """A chain over the rows of a past epoch. Writes no files; caches its states apart from those of the run."""
+    return Chain(replace(task, saves=False, signs=False, marks=(), run=f"{task.run}#trace"), observer)
+
+
+def read_records(column: pa.ChunkedArray) -> list[Record]:
+    """The records of a trace column, in the order they were written."""
+    records = []
+    for blob in column.to_pylist():
+        for stage, bucket, port, at, body, error, ended, given in pickle.loads(_unpacked(blob)):
+            outputs, changes, logged, *version = pickle.loads(body)
+            records.append(
+                Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged, *version)
+            )
+    return records
+
+
+def _packed(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "little") + bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
+def _unpacked(data: bytes) -> bytes:
+    size = int.from_bytes(data[:8], "little")
+    return bytes(pa.decompress(data[8:], decompressed_size=size, codec="zstd", asbytes=True))
+
+
+def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
+    column = pa.array([records] * batch.num_rows, type=pa.binary())
+    fields = [pa.field(f.name, f.type, True) for f in batch.schema]
+    return pa.RecordBatch.from_arrays(
+        [*batch.columns, column], schema=pa.schema([*fields, pa.field(TRACE, pa.binary())])
+    )
+
+
+class _Reader(Observer):
+    """What a recorder of steps and a prober share: records on their way out, and rows passed by at a run's speed."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[Any, ...]] = []
+        self.packed: list[bytes] = []
+        """Records of earlier steps, compressed: states that change as a whole resemble each other."""
+        self.size = 0
+        self.doing: tuple[int, int, Where] | None = None
+        """The step that has begun last: stage, port and position."""
+
+    def entered(self) -> None:
+        for loaded in self.chain.loaded:
+            loaded.capture.settle(loaded.capture.known)
+
+    def drained(self) -> Iterator[pa.RecordBatch]:
+        """The records so far, as batches of their own."""
+        self._pack()
+        if self.packed:
+            schema = self.chain.output_schema()
+            nulls = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
+            packed, self.packed = self.packed, []
+            for blob in packed:
+                yield _with_trace(nulls, blob)
+
+    def _pack(self) -> None:
+        if self.records:
+            self.packed.append(_packed(dumps(self.records)))
+            self.records, self.size = [], 0
+
+    def _alone(self, view: View) -> bool:
+        """Whether the chain is one operator with one port that gets its rows in order and took them as they are."""
+        chain, task = self.chain, self.chain.task
+        plain = len(task.stages) == 1 and view.ports is None and task.stateful and not task.arrival
+        return plain and not (chain.decided or task.switches or is_batch_form(type(chain.loaded[0].instance)))
+
+    def _pass_by(
+        self, view: View, start: int, stop: int, holds: Callable[[dict[str, Any]], Any] | None = None
+    ) -> int | None:
+        """Rows of an operator that is alone, at the speed of a run: what it gives is counted, and compared.
+
+        Stops behind the first row after which `holds` is true, and returns that row's number.
+        """
+        chain = self.chain
+        name, loaded, pick = chain.task.stages[0].name, chain.loaded[0], chain.pickers[0]
+        process = chain.process(0)
+        rows: list[tuple[Any, ...]] = []
+        number, row, out, given, asking, found = start - 1, None, None, None, False, None
+        outside = swap(loaded.results)
+        try:
+            for number, row in enumerate(view.rows(start, stop), start):
+                out = process(row)
+                if out is not None:
+                    for given in out:
+                        if given is not None:
+                            rows.append(pick(given) if pick is not None else chain.pick(0, given))
+                    if len(rows) >= FLUSH:
+                        self._count_given(rows)
+                if holds is not None:
+                    asking = True
+                    if holds(row):
+                        found = number
+                        break
+                    asking = False
+        except RAISED as error:
+            self.doing, chain.path[0] = (0, 0, view.position(number)), row
+            if asking or isinstance(error, UserError | ReplayDiffers):
+                raise
+            if given is not None and isinstance(error, KeyError | TypeError | IndexError):
+                chain.pick(0, given)  # raises with what is missing, if that is it
+            chain.check_rows(0, out, error)
+            raise UserError(raised(name, row, error)) from None
+        finally:
+            swap(outside)
+        chain.taken[0][0] += number + 1 - start
+        self._count_given(rows)
+        return found
+
+    def _count_given(self, rows: list[tuple[Any, ...]]) -> None:
+        self.chain.given[0] += len(rows)
+        self.chain.loaded[0].prints.add(rows)
+        rows.clear()
+
+
+class _StepRecorder(_Reader):
+    """Records the steps of a window."""
+
+    def __init__(self, start: Where | None, *, passes: bool = False) -> None:
+        super().__init__()
+        self.start = start or ()
+        self.passes = passes
+        self.based = False
+        self.outputs: dict[int, list[tuple[Where, tuple[Any, ...]]]] = {}
+        """What each operator has given in its present step."""
+        self.used: dict[int, int] = {}
+        self.inside = False
+        """Whether the present tuple lies in the window: what is given before it is not recorded."""
+        self.begun: list[tuple[int, int, Where]] = []
+        """The steps of the window that have begun and not ended: that of each operator down the chain."""
+
+    def failed(self, error: UserError) -> None:
+        """Record the step that raised, with what it gave and changed before; and the steps that led to it."""
+        for stage, port, at in self.begun[:-1]:
+            self._record(stage, port, at)
+        if self.doing is not None:
+            stage, port, at = self.doing
+            self._record(stage, port, at, error=error.failure)
+
+    def entered(self) -> None:
+        super().entered()
+        self.based = False
+        self.used = {}
+
+    def leaving(self) -> None:
+        self._base()
+
+    def stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        behind = start
+        if self.passes and self._alone(view):
+            size = len(self.start)
+            behind += bisect_left(range(start, stop), self.start, key=lambda i: view.place(i)[:size])
+        if behind > start:
+            self._pass_by(view, start, behind)
+        if behind < stop:
+            yield from self.chain.stretch(view, behind, stop)
+
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+        self.inside = at[: len(self.start)] >= self.start
+        self.doing = (stage, port, at)
+        if not self.inside:
+            self.chain.step(stage, row, port, at)
+            return
+        self._base()
+        self.outputs[stage] = []
+        self.begun.append(self.doing)
+        self.chain.step(stage, row, port, at)
+        self.begun.pop()
+        self._record(stage, port, at)
+
+    def give(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+        chain = self.chain
+        if self.inside:
+            self.outputs.setdefault(stage, []).append((at, chain.pick(stage, row)))
+            doing = self.doing
+            chain.give(stage, row, at)
+            self.doing = doing  # the operators behind are done with it
+        elif self.passes and stage + 1 == len(chain.task.stages):
+            chain.given[stage] += 1
+            chain.loaded[stage].prints.add_one(chain.pick(stage, row))
+        else:
+            chain.give(stage, row, at)
+
+    def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Row by row: what an operator in batch form gives must not depend on how rows are cut."""
+        for i in range(start, stop):
+            port = view.ports[i] if view.ports is not None else 0
+            at = view.position(i)
+            traced = at[: len(self.start)] >= self.start
+            if traced:
+                self._base()
+            outputs = self.outputs[0] = []
+            self.doing = (0, port, at)
+            for batch in self.chain.batches(view, i, i + 1):
+                rows = batch.select(self.chain.task.stages[0].schema.names).to_pylist(
+                    maps_as_pydicts="strict"
+                )
+                first = len(outputs)
+                outputs += [((*at, first + n), tuple(row.values())) for n, row in enumerate(rows)]
+                yield batch
+            if traced:
+                self._record(0, port, at)
+
+    def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        self._base()
+        self.inside = True
+        self.outputs[stage] = []
+        yield from self.chain.finish(stage)
+        self._record(stage, 0, (), ended=True)
+
+    def _base(self) -> None:
+        """Record, once in a bucket, what the steps before the window changed since the epoch began."""
+        if not self.based:
+            self.based = True
+            for stage in range(len(self.chain.loaded)):
+                self.outputs[stage] = []
+                self._record(stage, 0, None)
+
+    def _record(
+        self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
+    ) -> None:
+        chain, loaded = self.chain, self.chain.loaded[stage]
+        changes = loaded.take_changes()
+        logged = loaded.results.since(self.used.get(stage, 0))
+        self.used[stage] = loaded.results.place
+        version = chain.switches.version(stage, at) if chain.switches is not None else 0
+        # pickled now: the next step may change what they hold
+        body = dumps((tuple(self.outputs.get(stage, ())), changes, logged, version))
+        given = chain.given[stage] if at is None else 0
+        self.records.append((stage, chain.bucket or 0, port, at, body, error, ended, given))
+        self.size += len(body)
+        if self.size > CHUNK:
+            self._pack()
+        self.outputs[stage] = []
+
+
 _NOTHING = dumps(((), {}, ()))
 
 
-class _Prober(_Tracer):
+class _Prober(_Reader):
     """Looks at the state after each step of one stage; records the step that was looked for."""
 
-    def __init__(self, task: Task, probe: Probe) -> None:
-        super().__init__(task, None)
+    def __init__(self, probe: Probe) -> None:
+        super().__init__()
         self.probe = probe
         self.found: dict[int, tuple[Any, ...]] = {}
         self.asked: tuple[Operator, Callable[[Mapping[str, Any] | None], Any]] | None = None
@@ -385,45 +383,53 @@ class _Prober(_Tracer):
 
         A stateless operator takes its tuples in any order: there may be an earlier one.
         """
-        return self.over or (self.asks and self.task.stateful and (self.bucket or 0) in self.found)
+        found = (self.chain.bucket or 0) in self.found
+        return self.over or (self.asks and self.chain.task.stateful and found)
 
-    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         self.over = self.over or (bool(self.probe.over) and os.path.exists(self.probe.over))
         if self.done:
             return
         if not self.asks or not self._alone(view):
-            yield from super()._feed_stretch(view, start, stop)
+            yield from self.chain.stretch(view, start, stop)
             return
         found = self._pass_by(view, start, stop, self.holds)
         if found is not None:
             self._find(0, view.position(found))
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
         if self.done:
             return
-        Chain._feed(self, stage, row, port, at)
+        self.chain.step(stage, row, port, at)
         if stage == self.probe.stage:
             self._look(port, at, row)
 
-    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
         for i in range(start, stop):
             if self.done:
                 return
             port = view.ports[i] if view.ports is not None else 0
-            for _ in Chain._feed_batches(self, view, i, i + 1):
+            for _ in self.chain.batches(view, i, i + 1):
                 pass
             self._look(port, view.position(i), view.batch_of(port, i, i + 1).to_pylist()[0])
         yield from ()
 
-    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
-        """What is given behind the operator is not looked at by anybody."""
+    def give(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+        """Nobody looks at what is given behind the operator."""
         if stage < self.probe.stage:
-            Chain._emit(self, stage, row, at)
+            self.chain.give(stage, row, at)
         else:
-            self.loaded[stage].prints.add_one(self._pick(stage, row))
+            self.chain.loaded[stage].prints.add_one(self.chain.pick(stage, row))
+
+    def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        if self.done:
+            return
+        yield from self.chain.finish(stage)
+        if stage == self.probe.stage:
+            self._look(0, (END,), None, ended=True)
 
     def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
-        probe, bucket = self.probe, self.bucket or 0
+        probe, bucket = self.probe, self.chain.bucket or 0
         if probe.places is not None:
             if probe.places[0] <= self.seen < sum(probe.places) and not ended:
                 self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
@@ -432,14 +438,14 @@ class _Prober(_Tracer):
         if probe.before is not None and at[: len(probe.before)] >= probe.before:
             return
         if probe.key is not None:
-            if _touches(self.loaded[probe.stage].take_changes(), *probe.key):
+            if _touches(self.chain.loaded[probe.stage].take_changes(), *probe.key):
                 self._find(port, at, ended=ended)
             return
         if (bucket not in self.found or at < self.found[bucket][3]) and self.holds(row):
             self._find(port, at, ended=ended)
 
     def _find(self, port: int, at: Where, *, ended: bool = False) -> None:
-        bucket = self.bucket or 0
+        bucket = self.chain.bucket or 0
         self.found[bucket] = (self.probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 
     @cached_property
@@ -450,7 +456,7 @@ class _Prober(_Tracer):
     @property
     def holds(self) -> Callable[[Mapping[str, Any] | None], Any]:
         """The predicate, asked about the operator at work now and the tuple it has just processed."""
-        instance = self.loaded[self.probe.stage].instance
+        instance = self.chain.loaded[self.probe.stage].instance
         if self.asked is None or self.asked[0] is not instance:
             self.asked = (instance, self._question(instance))
         return self.asked[1]
@@ -488,22 +494,6 @@ class _Prober(_Tracer):
         text = self.probe.expression or ""
         named = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
         return tuple(named - {"row"}), compile(text, "<predicate>", "eval")
-
-    def _finish_all(self) -> Iterator[pa.RecordBatch]:
-        for stage in range(len(self.loaded) if not self.done else 0):
-            yield from self._finish(stage)
-            if stage == self.probe.stage:
-                self._look(0, (END,), None, ended=True)
-
-    def _base(self) -> None:
-        self.based = True
-
-    def _leave(self) -> None:
-        Chain._leave(self)
-
-    def drained(self) -> Iterator[pa.RecordBatch]:
-        self.records += self.found.values()
-        yield from super().drained()
 
 
 def _touches(changes: Mapping[str, Any], name: str | None, key: Any) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from samovar.errors import ReplayDiffers
 
-__all__ = ["BLOCK", "EVERY", "Prints", "told_in"]
+__all__ = ["BLOCK", "EVERY", "Fingerprints", "told_in"]
 
 EVERY = 512
 BLOCK = 64
@@ -26,7 +26,7 @@ _PLAIN = 2
 _TOLD = "Computed again, '{}' gives something else than in the run, among its tuples {} to {} of the epoch"
 
 
-class Prints:
+class Fingerprints:
     """The fingerprints of one operator's outputs in one key partition: made in a run, compared in a replay."""
 
     def __init__(

@@ -136,7 +136,7 @@ class Keeping:
     ready: tuple[pa.RecordBatch, ...] = ()
     """Batches to be sent on before anything else."""
 
-    def _flush(self) -> pa.RecordBatch:
+    def flush(self) -> pa.RecordBatch:
         raise NotImplementedError
 
     def keep_from(self, bucket: int, task: Task) -> None:
@@ -158,7 +158,7 @@ class Keeping:
     def _keep_waiting(self) -> None:
         """Have rows that wait to be sent on kept, and sent on apart from what follows."""
         if self.keeper is not None and self.keeper.keeps and self.rows:
-            batch = self._flush()
+            batch = self.flush()
             self.keeper.add(batch)
             self.ready = (*self.ready, batch)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from typing import Any
@@ -136,7 +136,9 @@ def is_simple(kind: pa.DataType) -> bool:
     )
 
 
-def rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[int]) -> list[dict[str, Any]]:
+def rows_at(
+    view: View, rows: list[dict[str, Any]], start: int, waiting: Iterable[int]
+) -> list[dict[str, Any]]:
     """Rows of a view by their numbers; `rows` are those of the only port, from `start` on."""
     if view.ports is None:
         return [rows[i - start] for i in waiting]

@@ -21,9 +21,9 @@ from samovar.runtime.worker.arrival import partition_number
 
 if TYPE_CHECKING:
     from samovar.runtime.worker.chain import Chain
-    from samovar.runtime.worker.task_control import Attendance
+    from samovar.runtime.worker.task_control import TaskControl
 
-__all__ = ["Watched"]
+__all__ = ["TaskBreakpoints"]
 
 
 class _One:
@@ -55,11 +55,11 @@ def _names(code: CodeType, instance: Operator, row: Mapping[str, Any], port: int
     return {**row, **unseen, **own, "row": row, "port": port}
 
 
-class Watched:
+class TaskBreakpoints:
     """The breakpoints of one task."""
 
-    def __init__(self, attendance: Attendance, chain: Chain) -> None:
-        self.attendance = attendance
+    def __init__(self, control: TaskControl, chain: Chain) -> None:
+        self.control = control
         self.chain = chain
         self._stages: dict[int, list[_One]] = {}
         self._last: tuple[str, int, int, int] | None = None
@@ -131,7 +131,7 @@ class Watched:
             return now is None or now.used < now.upto
 
         counted = m.TuplesCounted(breakpoint=name, used=one.used, wants=True)
-        self.attendance.wait_for_credit(counted, there, (stage, port, self._number(stage, port)), behind)
+        self.control.wait_for_credit(counted, there, (stage, port, self._number(stage, port)), behind)
         for now in self._stages.get(stage, ()):
             now.wants = False if now.made.name == name else now.wants
 
@@ -148,13 +148,13 @@ class Watched:
         reached = m.Reached(
             breakpoint=one.made.name, place=place, shown=shown(row, 600), row=dumps(dict(row))
         )
-        self.attendance.reach(reached, (stage, port, number), one.made.late)
+        self.control.reach(reached, (stage, port, number), one.made.late)
 
     def _counted(self, one: _One, stage: int) -> int:
         """What the operator has taken, with the tuple at hand, or given in this task."""
         chain = self.chain
         taken, given = chain.counts(stage)
-        feeding = chain.feeding if stage == 0 else None
+        feeding = chain.feed if stage == 0 else None
         if feeding is not None and feeding.kept is not None:
             taken = chain.passed[0][0] + feeding.before + feeding.taken
             given += len(chain.rows) - feeding.kept
@@ -162,7 +162,7 @@ class Watched:
 
     def _number(self, stage: int, port: int) -> int:
         """The number of the tuple at hand on its port, in its bucket."""
-        feeding = self.chain.feeding
+        feeding = self.chain.feed
         if stage == 0 and feeding is not None and feeding.kept is not None:
             return feeding.before + feeding.taken - 1
         return self.chain.taken[stage][port] - 1

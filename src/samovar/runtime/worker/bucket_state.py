@@ -27,15 +27,15 @@ from samovar.record.state_files import (
     restore,
     write_state,
 )
-from samovar.runtime.exchange.fingerprints import Prints
+from samovar.runtime.exchange.fingerprints import Fingerprints
 from samovar.runtime.exchange.task import Stage, Task, Version
 from samovar.runtime.exchange.user_errors import UserError, unsaved
 
-__all__ = ["Loaded", "load", "loaded_as", "save", "told"]
+__all__ = ["LoadedOperator", "load", "loaded_as", "save", "told"]
 
 
 @dataclass
-class Loaded:
+class LoadedOperator:
     token: str
     instance: Operator
     capture: StateCapture
@@ -47,7 +47,7 @@ class Loaded:
     """What `log_result` gave in this epoch."""
     changes: dict[str, Any] | None = None
     """What changed in this epoch up to the last mark."""
-    prints: Prints = attribute(default_factory=lambda: Prints(""))
+    prints: Fingerprints = attribute(default_factory=lambda: Fingerprints(""))
     """Fingerprints of what it gives in this epoch."""
     switched: bool = False
     """Whether it switched to other code in this epoch."""
@@ -75,35 +75,35 @@ class Loaded:
         return made
 
 
-_cache: dict[tuple[str, str, int], Loaded] = {}
+_cache: dict[tuple[str, str, int], LoadedOperator] = {}
 _NOTHING: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
 """The changes of a stretch without tuples."""
 
 
 def loaded_as(
-    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Prints
-) -> Loaded:
+    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Fingerprints
+) -> LoadedOperator:
     """An operator ready to work, from its parts."""
-    return Loaded("", instance, capture, 0, 0, code, results, prints=prints)
+    return LoadedOperator("", instance, capture, 0, 0, code, results, prints=prints)
 
 
-def load(task: Task, stage: Stage, bucket: int) -> Loaded:
+def load(task: Task, stage: Stage, bucket: int) -> LoadedOperator:
     version = stage.versions.get(bucket, Version())
     key = (task.run, stage.name, bucket)
     held = _cache.pop(key, None)
     kept = stage.results.get(bucket)
     results = Results()
-    prints = Prints(stage.name)
+    prints = Fingerprints(stage.name)
     if kept is not None:
         recorded = read_state(Path(kept))[1]
         given = stage.given.get(bucket, 0)
         if bucket in stage.goes_on:
             logged = recorded.get("results", [])
             results = Results(logged, len(logged) if kept in version.files else _used(version))
-            prints = Prints(stage.name, start=given, goes_on=recorded.get("prints", ()))
+            prints = Fingerprints(stage.name, start=given, goes_on=recorded.get("prints", ()))
         else:
             results = Results(recorded.get("results", []), _used(version))
-            prints = Prints(stage.name, recorded.get("prints", ()), given)
+            prints = Fingerprints(stage.name, recorded.get("prints", ()), given)
     if held is not None and held.token in version.tokens and held.code == stage.code:
         behind = version.files[version.tokens.index(held.token) :]
         if behind:
@@ -114,7 +114,7 @@ def load(task: Task, stage: Stage, bucket: int) -> Loaded:
         return held
     instance: Operator = pickle.loads(stage.code)
     capture = StateCapture(stage.name, instance)
-    loaded = Loaded(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
+    loaded = LoadedOperator(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
     if version.files:
         known = {}
         restore(instance, (read_state(Path(f))[1] for f in version.files), known)
@@ -132,7 +132,7 @@ def _used(version: Version) -> int:
     return used
 
 
-def save(task: Task, stage: Stage, loaded: Loaded, header: Header) -> None:
+def save(task: Task, stage: Stage, loaded: LoadedOperator, header: Header) -> None:
     bucket, folder = header.bucket, Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
     switched, loaded.switched = loaded.switched, False
@@ -161,7 +161,7 @@ def save(task: Task, stage: Stage, loaded: Loaded, header: Header) -> None:
 
 
 @contextmanager
-def told(stage: Stage, loaded: Loaded) -> Iterator[None]:
+def told(stage: Stage, loaded: LoadedOperator) -> Iterator[None]:
     """Failures to write a state, told so that a person knows whose."""
     try:
         yield

@@ -7,6 +7,11 @@ depends on which worker gets which bucket.
 
 An exception in user code is written to a file and ends the task early without failing it: the driver finds the file,
 does not commit the epoch, and reports operator, tuple and traceback without Spark's stack or Spark's retries.
+
+There are three loops over tuples. `_feed_plainly` is for one operator in a run that nobody watches tuple by tuple: it
+decides how fast a run is, so it keeps its counters in locals and looks at one flag for each tuple. `_feed_rows` is for
+everything else in rows, `batches` for operators in batch form. Tracing, undoing and probing take part in the latter two
+as an `Observer`.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ from samovar.record.state_files import (
     write_state,
 )
 from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
-from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, RecordedDecision, file_name, replaced
+from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
 from samovar.runtime.exchange.task import Begun, Task
 from samovar.runtime.exchange.user_errors import (
@@ -49,38 +54,83 @@ from samovar.runtime.exchange.user_errors import (
 )
 from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
-from samovar.runtime.worker.breakpoints import Watched
-from samovar.runtime.worker.bucket_state import Loaded, load, save, told
+from samovar.runtime.worker.breakpoints import TaskBreakpoints
+from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, told
 from samovar.runtime.worker.marker import Marker
-from samovar.runtime.worker.task_control import DUE, QUIET, Attendance, Due, Feeding, Quiet
+from samovar.runtime.worker.task_control import DUE, QUIET, Due, Quiet, RowFeed, TaskControl
 
 __all__ = [
     "END",
     "Chain",
-    "Failure",
+    "Observer",
 ]
 
 END = 1 << 62
+"""Stands for the source in positions behind all input: fits a bigint column, with room for the operators' ranks."""
 FLUSH = 4096
 """Output rows are sent on when this many have gathered."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
+class Observer:
+    """Takes part in what a chain does with its tuples: to record steps, to undo one, to look at states.
+
+    A chain with an observer calls it in place of its own method of the same name; the observer does what it is for and
+    calls the chain's method, or leaves it. A method that is not overridden goes on as in a run. One observer watches
+    one chain.
+    """
+
+    chain: Chain
+
+    def entered(self) -> None:
+        """A bucket begins; its states are loaded."""
+
+    def leaving(self) -> None:
+        """A bucket is over; its states are saved next."""
+
+    def stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Some rows of a bucket."""
+        return self.chain.stretch(view, start, stop)
+
+    def step(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        """One tuple of one operator, with all that comes of it down the chain."""
+        self.chain.step(stage, row, port, at)
+
+    def give(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
+        """One tuple that an operator gives."""
+        self.chain.give(stage, row, at)
+
+    def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Some rows for an operator in batch form."""
+        return self.chain.batches(view, start, stop)
+
+    def batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
+        """Rows of one port as the operator gets them; None: they are skipped."""
+        return self.chain.batch(view, port, first, end)
+
+    def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        """The end of an operator's input."""
+        return self.chain.finish(stage)
+
+
 class Chain(Keeping):
-    """A chain of operators at work on one task's rows."""
+    """A chain of operators at work on one task's rows. Public methods are for observers."""
 
     client: Client | Quiet = QUIET
-    attendance: Attendance | None = None
-    feeding: Feeding | None = None
-    """The rows at hand, for whoever asks how far the loop has come."""
+    control: TaskControl | None = None
+    feed: RowFeed | None = None
+    """The rows in the loop, from which the loop's progress is read."""
     at_hand: tuple[View, int] | None = None
     """Where they are from: a batch, and the first of them in it."""
-    watched: Watched | None = None
+    breakpoints: TaskBreakpoints | None = None
     """Breakpoints, if somebody has set one."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, observer: Observer | None = None) -> None:
         self.task = task
-        self.loaded: list[Loaded] = []
+        self.observer = observer
+        if observer is not None:
+            observer.chain = self
+        self.loaded: list[LoadedOperator] = []
         self.taken: list[list[int]] = []
         self.given: list[int] = []
         self.passed = [(0, 0) for _ in task.stages]
@@ -102,7 +152,7 @@ class Chain(Keeping):
         if task.switches:
             self.switches = ChainSwitches([s.name for s in task.stages], task.stateful, task.switches)
         self.rows_at: Callable[[list[Any]], list[dict[str, Any]]] = list
-        """The rows that some items of `feeding` stand for."""
+        """The rows that some items of `feed` stand for."""
         self.began: dict[int, Operator] = {}
         """In a replay: stateless operators as the epoch began with them."""
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
@@ -116,6 +166,8 @@ class Chain(Keeping):
             view = View(batch, self.task.positions > 0)
             for start, stop in stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
+                # The plan adds control rows, which carry no tuple and sort to the ends of a bucket: -1 in front, to take
+                # over what a past epoch kept; +1 behind, for the end of its input.
                 if view.controls is not None and view.controls[start] < 0:
                     yield from self._drained()
                     yield from read_kept(self._begun().kept, self.output_schema(), self.given[-1])
@@ -124,23 +176,26 @@ class Chain(Keeping):
                 for first, behind in self.marker.cut(view, start, end, self._mark):
                     self.at_hand = (view, first)
                     yield from self._drained()
-                    yield from self._noted(self._feed_stretch(view, first, behind))
+                    observed = self.observer or self
+                    yield from self._noted(observed.stretch(view, first, behind))
                 if end < stop:
                     self._end_kept()
                     yield from self._drained()
-                    yield from self._finish_all()
+                    for stage in range(len(self.loaded)):
+                        yield from (self.observer or self).finish(stage)
         self._leave()
         yield from self._drained()
         if self.rows:
-            yield self._flush()
+            yield self.flush()
         if self.task.signs:
             folder = Path(self.task.stages[0].folder)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"ran-{partition_number()}").touch()
 
-    def _feed_stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Process some rows of a bucket."""
         if is_batch_form(type(self.loaded[0].instance)):
-            yield from self._feed_batches(view, start, stop)
+            yield from (self.observer or self).batches(view, start, stop)
         elif self._is_plain(view):
             yield from self._feed_plainly(view.rows(start, stop))
         else:
@@ -148,29 +203,31 @@ class Chain(Keeping):
 
     def _is_plain(self, view: View) -> bool:
         one = len(self.task.stages) == 1 and not self.task.positions and view.ports is None
-        return one and not self.decided and not self.task.switches
+        return one and self.observer is None and not self.decided and not self.task.switches
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
-        process = self._process(0)
+        process = self.process(0)
         outside = swap(self.loaded[0].results)
         pick = self.pickers[0]
         client = self.client
         before, done, given = self.taken[0][0], 0, 0
-        feeding = self.feeding = Feeding(rows, before, kept=len(self.rows))
+        feed = self.feed = RowFeed(rows, before, kept=len(self.rows))
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
-        asked: Client | Quiet | Due = client if self.switches is None else DUE  # one look at one flag
+        # The loop looks at one flag for each tuple: the client's, which is up when an order has come. Before a tuple at
+        # which a switch of code may be due it looks at DUE's instead, which is always up.
+        asked: Client | Quiet | Due = client if self.switches is None else DUE
         try:
-            for row in feeding.waiting:
+            for row in feed.waiting:
                 if asked.news:
                     given = self._count(before + done, given)
                     self._attend(0, 0, before + done)
                     asked = client
                     if self.switches is not None:
-                        self._switch_code(0, ())
-                    process = self._process(0)
+                        self.switch_code(0, ())
+                    process = self.process(0)
                 done += 1
                 out = process(row)
                 if out is None:
@@ -180,19 +237,19 @@ class Chain(Keeping):
                         if client.news:
                             given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
-                            process = self._process(0)
+                            process = self.process(0)
                             asked = client if self.switches is None else DUE
                         continue
                     given += 1
-                    self.rows.append(pick(made) if pick is not None else self._pick(0, made))
+                    self.rows.append(pick(made) if pick is not None else self.pick(0, made))
                     self.parents.append(row)
                 if len(self.rows) >= FLUSH:
                     given = self._count(before + done, given)
                     swap(outside)
-                    yield self._flush()
-                    feeding.kept = 0
+                    yield self.flush()
+                    feed.kept = 0
                     swap(self.loaded[0].results)
-                    process = self._process(0)
+                    process = self.process(0)
                     asked = client if self.switches is None else DUE
         except TaskAbandoned:
             raise
@@ -208,51 +265,60 @@ class Chain(Keeping):
                 and isinstance(error, KeyError | TypeError | IndexError)
                 and _raised_here(error)
             ):
-                self._pick(0, made)  # raises with what is missing
-            self._no_rows(0, out, error)
+                self.pick(0, made)  # raises with what is missing
+            self.check_rows(0, out, error)
             raise UserError(raised(self.task.stages[0].name, row, error)) from None
         finally:
             swap(outside)
         self._count(before + done, given)
-        self.feeding = None
+        self.feed = None
 
     def _feed_rows(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        step = self.step if self.observer is None else self.observer.step
         rows = view.rows(start, stop) if view.ports is None else []
-        self.feeding = Feeding(range(start, stop), sum(self.taken[0]))
+        self.feed = RowFeed(range(start, stop), sum(self.taken[0]))
         self.rows_at = partial(rows_at, view, rows, start)
-        for i in self.feeding.waiting:
+        for i in self.feed.waiting:
             port = view.ports[i] if view.ports is not None else 0
             row = rows[i - start] if view.ports is None else view.structs(port)[i]
-            self._feed(0, row, port, view.position(i))
+            step(0, row, port, view.position(i))
             if len(self.rows) >= FLUSH:
-                yield self._flush()
-        self.feeding = None
+                yield self.flush()
+        self.feed = None
 
     def _attend(self, stage: int, port: int, number: int) -> None:
-        """Obey what has come, at a tuple of an operator. Afterwards operators may have other code."""
-        if self.attendance is not None:
-            self.attendance.check(stage, port, number)
+        """Obey orders that have come, at a tuple of an operator. Afterwards operators may have other code."""
+        if self.control is not None:
+            self.control.check(stage, port, number)
 
-    def _process(self, stage: int) -> Callable[..., Any]:
+    def process(self, stage: int) -> Callable[..., Any]:
         """An operator's `process`, as it is to be called now."""
         process: Callable[..., Any] = self.loaded[stage].instance.process
-        return self.watched.around(stage, process) if self.watched else process
+        return self.breakpoints.around(stage, process) if self.breakpoints else process
 
     def _count(self, taken: int, given: int) -> int:
-        """What the plain loop has counted by itself, told to all; 0, to count on from."""
+        """Publish what the plain loop counts in locals. Returns 0, from which the loop counts on."""
         self.taken[0][0] = taken
         self.given[0] += given
-        if self.feeding is not None:
-            self.feeding.kept = len(self.rows)
+        if self.feed is not None:
+            self.feed.kept = len(self.rows)
         return 0
 
     def located(self, failure: Failure) -> Failure:
         """A failure with the place of the tuple at hand, if it failed at that very one."""
-        if self.feeding is None or self.at_hand is None or failure.mismatch or failure.row is None:
+        if self.feed is None or failure.mismatch or failure.row is None:
             return failure
-        (view, first), done = self.at_hand, self.feeding.taken
-        taken = self.feeding.before + done if self.task.stateful else 0
-        return replace(failure, position=view.place(first + done - 1), taken=taken)
+        view, i = self.current
+        taken = self.feed.before + self.feed.taken if self.task.stateful else 0
+        return replace(failure, position=view.place(i), taken=taken)
+
+    @property
+    def current(self) -> tuple[View, int]:
+        """The batch and the number in it of the row that the loop has begun last."""
+        assert self.at_hand is not None
+        assert self.feed is not None
+        view, first = self.at_hand
+        return view, first + self.feed.taken - 1
 
     def counts(self, stage: int) -> tuple[int, int]:
         """What an operator has taken and given in this task."""
@@ -265,22 +331,27 @@ class Chain(Keeping):
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def step(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+        """Process one tuple of one operator, and all that comes of it down the chain."""
         if self.client.news:
             self._attend(stage, port, self.taken[stage][port])
         if self.switches is not None:
-            self._switch_code(stage, at)
+            self.switch_code(stage, at)
         self.taken[stage][port] += 1
         if self.decided:
-            found = self._decision(stage, port, row)
-            if found is not None and found.edited is None:
-                return
-            row = row if found is None else dict(found.edited or {})
+            number = self.taken[stage][port] - 1
+            name = self.task.stages[stage].name
+            decision = self.decided.of(name, self.bucket or 0, port, number, row)
+            if decision is not None:
+                if decision.edited is None:
+                    return
+                row = dict(decision.edited)
         self.path[stage] = row
         out: Any = None
+        give = self.give if self.observer is None else self.observer.give
         outside = swap(self.loaded[stage].results)
         try:
-            process = self._process(stage)
+            process = self.process(stage)
             out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
             if out is not None:
                 child = 0
@@ -289,18 +360,18 @@ class Chain(Keeping):
                         if self.client.news:
                             self._attend(stage, port, self.taken[stage][port] - 1)
                         continue
-                    self._emit(stage, made, (*at, child) if at else at)
+                    give(stage, made, (*at, child) if at else at)
                     child += 1
         except (UserError, ReplayDiffers, TaskAbandoned):
             raise
         except RAISED as error:
             self._blame(self.path[: stage + 1])
-            self._no_rows(stage, out, error)
+            self.check_rows(stage, out, error)
             raise UserError(raised(self.task.stages[stage].name, row, error)) from None
         finally:
             swap(outside)
 
-    def _switch_code(self, stage: int, at: tuple[int, ...]) -> None:
+    def switch_code(self, stage: int, at: tuple[int, ...]) -> None:
         """Switch to other code, if this is the tuple to do it at."""
         switches, loaded, name = self.switches, self.loaded[stage], self.task.stages[stage].name
         assert switches is not None
@@ -312,38 +383,35 @@ class Chain(Keeping):
             try:
                 new = hand_over(name, loaded.instance, loaded.code, switch.body, switch.transfer)
             except RAISED as error:
-                if self.attendance is not None:
-                    self.attendance.cannot(switch.version, error)
+                if self.control is not None:
+                    self.control.cannot(switch.version, error)
                 raise
             loaded.switch_to(new, switch.body, switch.version)
         if not self.task.stateful:
             switches.note(stage, at)
 
-    def _decision(self, stage: int, port: int, row: dict[str, Any]) -> RecordedDecision | None:
-        """What was decided in the run about the tuple that has just been taken."""
-        number = self.taken[stage][port] - 1
-        return self.decided.of(self.task.stages[stage].name, self.bucket or 0, port, number, row)
-
-    def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
+    def give(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
+        """Take a tuple that an operator gives: to the next operator, or to the chain's output."""
         self.given[stage] += 1
-        picked = self._pick(stage, row)
+        picked = self.pick(stage, row)
         if stage + 1 < len(self.task.stages):
-            kinds = tuple(map(type, picked))
-            changes = self.known[stage].get(kinds)
+            changes = self.known[stage].get(tuple(map(type, picked)))
             if changes is None:
-                changes = self._learn(stage, kinds, picked)
+                changes = self.check_types(stage, picked)
             if changes:
                 picked = self._changed(stage, picked, changes)
             names = self.task.stages[stage].schema.names
             self.loaded[stage].prints.add_one(picked)
-            self._feed(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
+            step = self.step if self.observer is None else self.observer.step
+            step(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
             return
         self.rows.append(picked)
         self.parents.append(tuple(self.path))
         if self.task.positions:
             self.positions.append(at)
 
-    def _pick(self, stage: int, row: Any) -> tuple[Any, ...]:
+    def pick(self, stage: int, row: Any) -> tuple[Any, ...]:
+        """The values of an output row, in the order of the schema."""
         names = self.task.stages[stage].schema.names
         picker = self.pickers[stage]
         try:
@@ -351,18 +419,24 @@ class Chain(Keeping):
         except (KeyError, TypeError, IndexError):
             raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, row)) from None
 
-    def _learn(self, stage: int, kinds: tuple[type, ...], picked: tuple[Any, ...]) -> _Changes:
-        """Which columns of rows of these types change when they go through Spark, as between operators apart."""
-        made: list[tuple[int, pa.DataType]] = []
+    def check_types(self, stage: int, picked: tuple[Any, ...]) -> _Changes:
+        """Which columns of rows with these types change when they go through Spark, as between operators apart.
+
+        Raises UserError if a value does not fit its column. The answer is kept: rows of a stage seldom differ in types.
+        """
+        kinds = tuple(map(type, picked))
+        if kinds in self.known[stage]:
+            return self.known[stage][kinds]
+        changes: list[tuple[int, pa.DataType]] = []
         for i, (value, field) in enumerate(zip(picked, self.task.stages[stage].schema, strict=True)):
             if not fits(value, field):
                 raise UserError(misfit(self.task.stages[stage].name, self.path[stage], value, field))
             if value is not None and (
                 type(pa.scalar(value, field.type).as_py()) is not type(value) or not is_simple(field.type)
             ):
-                made.append((i, field.type))
-        self.known[stage][kinds] = tuple(made)
-        return tuple(made)
+                changes.append((i, field.type))
+        self.known[stage][kinds] = tuple(changes)
+        return tuple(changes)
 
     def _changed(self, stage: int, picked: tuple[Any, ...], changes: _Changes) -> tuple[Any, ...]:
         values = list(picked)
@@ -376,8 +450,8 @@ class Chain(Keeping):
                 ) from None
         return tuple(values)
 
-    def _no_rows(self, stage: int, out: Any, error: BaseException) -> None:
-        """Raise when an operator returned what is no rows at all."""
+    def check_rows(self, stage: int, out: Any, error: BaseException) -> None:
+        """Raise when an operator returned something that is not rows at all."""
         if out is not None and not isinstance(out, Iterable) and _raised_here(error):
             names = self.task.stages[stage].schema.names
             raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, out))
@@ -391,15 +465,12 @@ class Chain(Keeping):
                     name = self.task.stages[stage - 1].name
                     raise UserError(misfit(name, path[stage - 1], row[field.name], field))
 
-    def _finish_all(self) -> Iterator[pa.RecordBatch]:
-        """The end of all ports, operator by operator down the chain."""
-        for stage in range(len(self.loaded)):
-            yield from self._finish(stage)
-
-    def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+    def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
+        """Have an operator see the end of its ports."""
+        give = self.give if self.observer is None else self.observer.give
         spec = self.task.stages[stage]
         if self.switches is not None and self.task.stateful:
-            self._switch_code(stage, ())
+            self.switch_code(stage, ())
         instance = self.loaded[stage].instance
         self.path = [None] * len(self.task.stages)
         if self.decided and self.decided.of(spec.name, self.bucket or 0, 0, AT_END, {}) is not None:
@@ -411,11 +482,11 @@ class Chain(Keeping):
                 for child, made in enumerate(m for m in (out or ()) if m is not None):
                     if isinstance(made, pa.RecordBatch):
                         for row in made.to_pylist():
-                            self._emit(stage, row, self._end_position(stage, port, child))
+                            give(stage, row, self._end_position(stage, port, child))
                     else:
-                        self._emit(stage, made, self._end_position(stage, port, child))
+                        give(stage, made, self._end_position(stage, port, child))
                     if len(self.rows) >= FLUSH:
-                        yield self._flush()
+                        yield self.flush()
             except (UserError, ReplayDiffers, TaskAbandoned):
                 raise
             except RAISED as error:
@@ -433,11 +504,12 @@ class Chain(Keeping):
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
-    def _feed_batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        """Process rows by an operator in batch form."""
         spec = self.task.stages[0]
         for first, end in self._cut(stretches(view.ports, start, stop)):
             port = view.ports[first] if view.ports is not None else 0
-            data = self._batch(view, port, first, end)
+            data = (self.observer or self).batch(view, port, first, end)
             self.taken[0][port] += end - first
             if data is None:
                 continue
@@ -466,8 +538,8 @@ class Chain(Keeping):
             finally:
                 swap(outside)
 
-    def _batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
-        """Rows for an operator in batch form; None: they were left out."""
+    def batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
+        """Rows for an operator in batch form; None: they are skipped."""
         data = view.batch_of(port, first, end)
         if self.decided:
             name, number = self.task.stages[0].name, self.taken[0][port]
@@ -482,7 +554,7 @@ class Chain(Keeping):
                 yield first, first + 1
                 first += 1
             while first < stop and self.switches is not None:
-                self._switch_code(0, ())
+                self.switch_code(0, ())
                 before = sum(self.taken[0])
                 at = self.switches.next_at(0)
                 end = stop if at is None else min(stop, first + max(1, at - before))
@@ -498,7 +570,8 @@ class Chain(Keeping):
         self.loaded[-1].prints.add(self.rows[self.printed :])
         self.printed = len(self.rows)
 
-    def _flush(self) -> pa.RecordBatch:
+    def flush(self) -> pa.RecordBatch:
+        """Rows that wait to be sent on, as a batch."""
         self._print()
         self.printed = 0
         spec = self.task.stages[-1]
@@ -547,6 +620,8 @@ class Chain(Keeping):
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
         if self.switches is not None:
             self.switches.enter(bucket)
+        if self.observer is not None:
+            self.observer.entered()
 
     def _begun(self) -> Begun:
         return self.task.begun.get(self.bucket or 0, Begun())
@@ -554,9 +629,11 @@ class Chain(Keeping):
     def _leave(self) -> None:
         if self.bucket is None:
             return
+        if self.observer is not None:
+            self.observer.leaving()
         self._end_kept()
         self._print()
-        if self.attendance is not None:
+        if self.control is not None:
             first = self.task.stages[0]
             name = file_name(first.name, self.bucket, 0 if self.task.stateful else partition_number())
             state = Path(first.folder) / f"{self.bucket:04d}.delta" if self.task.stateful else None

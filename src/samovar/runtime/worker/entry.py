@@ -23,30 +23,34 @@ from samovar.runtime.exchange.user_errors import RAISED, UserError, batch_misfit
 from samovar.runtime.worker.arrival import in_arrival_order
 from samovar.runtime.worker.chain import Chain
 from samovar.runtime.worker.task_control import attend
-from samovar.runtime.worker.undoable_chain import HoldingChain
+from samovar.runtime.worker.undoable_chain import Undo
 
-__all__ = ["batches_function", "chain_function", "settle_garbage"]
+__all__ = ["batches_function", "chain_function", "rows_of"]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_garbage()
-        chain = HoldingChain(task) if task.hold else Chain(task)
-        rows = in_arrival_order(task.order_log, batches) if task.arrival else batches
-        yield from _attended(task, chain, batches, rows, chain.run)
+        chain = Chain(task, Undo() if task.hold else None)
+        yield from _attended(task, chain, batches, rows_of(task, batches), chain.run)
 
     return run
+
+
+def rows_of(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task's input in the order in which its operators take it."""
+    _settle_garbage()
+    return in_arrival_order(task.order_log, batches) if task.arrival else batches
 
 
 def _attended(
     task: Task, chain: Chain | None, batches: Iterator[Any], rows: Iterator[Any], work: Callable[..., Any]
 ) -> Iterator[Any]:
     """What the work makes of the rows; failures are reported, and orders obeyed if somebody steers the run."""
-    attendance = attend(task, chain)
+    control = attend(task, chain)
     try:
-        yield from work(rows) if attendance is None else attendance.run(rows, work)
+        yield from work(rows) if control is None else control.run(rows, work)
     except UserError as error:
         deliver(task, chain.located(error.failure) if chain is not None else error.failure)
         for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
@@ -62,12 +66,12 @@ def _attended(
     else:
         check_seen(task)
     finally:
-        if attendance is not None:
-            attendance.end()
+        if control is not None:
+            control.end()
 
 
 @lru_cache(maxsize=1)
-def settle_garbage() -> None:
+def _settle_garbage() -> None:
     """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
 
     Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest

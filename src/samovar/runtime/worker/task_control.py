@@ -25,7 +25,7 @@ from samovar.runtime.exchange.console import Console
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task_signs import sign_unattended
 from samovar.runtime.worker.arrival import partition_number
-from samovar.runtime.worker.breakpoints import Watched
+from samovar.runtime.worker.breakpoints import TaskBreakpoints
 
 if TYPE_CHECKING:
     from samovar.runtime.exchange.task import Control, Task
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DUE",
     "QUIET",
-    "Attendance",
     "Due",
-    "Feeding",
     "Quiet",
+    "RowFeed",
+    "TaskControl",
     "attend",
 ]
 
@@ -61,7 +61,7 @@ QUIET = Quiet()
 DUE = Due()
 
 
-class Feeding:
+class RowFeed:
     """Rows on their way through the tuple loop. How far it has come is read off the iterator: the loop pays nothing."""
 
     def __init__(self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None) -> None:
@@ -82,18 +82,18 @@ class Feeding:
         return len(self.rows) - self.left
 
 
-def attend(task: Task, chain: Chain | None) -> Attendance | None:
+def attend(task: Task, chain: Chain | None) -> TaskControl | None:
     """Have a task attended to; None when nobody steers its run."""
     if task.control is None:
         return None
-    made = Attendance(task, task.control, chain)
+    made = TaskControl(task, task.control, chain)
     if chain is not None:
-        chain.client, chain.attendance = made.client, made
+        chain.client, chain.control = made.client, made
     made.console = Console(made.client.send, task.epoch, made.instances)
     return made
 
 
-class Attendance:
+class TaskControl:
     """One task under control. `check` is for the tuple loop."""
 
     def __init__(self, task: Task, control: Control, chain: Chain | None) -> None:
@@ -230,7 +230,7 @@ class Attendance:
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
         """Tuples of the batch at hand that the first operator has not processed; those behind it have none waiting."""
         chain = self.chain
-        feeding = chain.feeding if chain is not None else None
+        feeding = chain.feed if chain is not None else None
         if chain is None or feeding is None or operator != self._names[0]:
             return [], 0
         inside = self._step is not None and not self._behind and feeding.taken > 0
@@ -272,20 +272,20 @@ class Attendance:
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         """The breakpoints that stand from now on."""
-        if self.chain is not None and (standing or self.chain.watched):
-            if self.chain.watched is None:
-                self.chain.watched = Watched(self, self.chain)
-            self.chain.watched.set(standing, self._names)
+        if self.chain is not None and (standing or self.chain.breakpoints):
+            if self.chain.breakpoints is None:
+                self.chain.breakpoints = TaskBreakpoints(self, self.chain)
+            self.chain.breakpoints.set(standing, self._names)
 
     def counted(self) -> list[m.TuplesCounted]:
         """What was counted for breakpoints."""
-        watched = self.chain.watched if self.chain is not None else None
-        return [] if watched is None else watched.counted()
+        breakpoints = self.chain.breakpoints if self.chain is not None else None
+        return [] if breakpoints is None else breakpoints.counted()
 
     def credit(self, breakpoint: str, upto: int) -> None:
         """So many tuples may be counted for a breakpoint."""
-        if self.chain is not None and self.chain.watched is not None:
-            self.chain.watched.credit(breakpoint, upto)
+        if self.chain is not None and self.chain.breakpoints is not None:
+            self.chain.breakpoints.credit(breakpoint, upto)
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """What each operator has taken and given in this task."""
@@ -297,7 +297,7 @@ class Attendance:
         chain = self.chain
         if chain is None or chain.bucket is None:
             return {}
-        feeding = chain.feeding
+        feeding = chain.feed
         busy = time.perf_counter() - self._began - max(self._idle, 0.0)
         made = {}
         for i, name in enumerate(self._names):
