@@ -166,8 +166,8 @@ class Chain(Keeping):
             view = View(batch, self.task.positions > 0)
             for start, stop in stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
-                # The plan adds control rows, which carry no tuple and sort to the ends of a bucket: -1 in front, to take
-                # over what a past epoch kept; +1 behind, for the end of its input.
+                # The plan adds control rows, which carry no tuple and sort to the ends of a bucket: -1 in front, to
+                # take over what a past epoch kept; +1 behind, for the end of its input.
                 if view.controls is not None and view.controls[start] < 0:
                     yield from self._drained()
                     yield from read_kept(self._begun().kept, self.output_schema(), self.given[-1])
@@ -348,7 +348,7 @@ class Chain(Keeping):
                 row = dict(decision.edited)
         self.path[stage] = row
         out: Any = None
-        give = self.give if self.observer is None else self.observer.give
+        observer = self.observer
         outside = swap(self.loaded[stage].results)
         try:
             process = self.process(stage)
@@ -360,7 +360,10 @@ class Chain(Keeping):
                         if self.client.news:
                             self._attend(stage, port, self.taken[stage][port] - 1)
                         continue
-                    give(stage, made, (*at, child) if at else at)
+                    if observer is None:
+                        self.give(stage, made, (*at, child) if at else at)
+                    else:
+                        observer.give(stage, made, (*at, child) if at else at)
                     child += 1
         except (UserError, ReplayDiffers, TaskAbandoned):
             raise
@@ -402,8 +405,11 @@ class Chain(Keeping):
                 picked = self._changed(stage, picked, changes)
             names = self.task.stages[stage].schema.names
             self.loaded[stage].prints.add_one(picked)
-            step = self.step if self.observer is None else self.observer.step
-            step(stage + 1, dict(zip(names, picked, strict=True)), 0, at)
+            following = dict(zip(names, picked, strict=True))
+            if self.observer is None:
+                self.step(stage + 1, following, 0, at)
+            else:
+                self.observer.step(stage + 1, following, 0, at)
             return
         self.rows.append(picked)
         self.parents.append(tuple(self.path))
