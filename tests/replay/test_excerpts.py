@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
+from samovar.positions import Window, pack
 from samovar.replay.trace import leaf_rows, past_epoch
-from samovar.replay.trace.model import Window
-from samovar.runtime.sources.units import ROW_BITS
 
 ROWS = 50
 WINDOWS = [(None, None), (None, (0, 7)), ((0, 30), (0, 31)), ((0, 45), (1, 12)), ((1, 49), None)]
@@ -64,7 +63,7 @@ def opened(spark: SparkSession, folder: Path, rows: Any) -> sv.Past:
 
 
 def place(at: tuple[int, int] | None) -> tuple[int, int] | None:
-    return None if at is None else (0, (at[0] << ROW_BITS) + at[1])
+    return None if at is None else (0, pack(*at))
 
 
 def rows_of(past: sv.Past, window: Window, name: str) -> list[str]:

@@ -12,9 +12,9 @@ import pytest
 from py4j.protocol import Py4JError
 
 import samovar as sv
+from samovar.positions import Window
 from samovar.record.log import Interaction
 from samovar.replay.trace import leaves
-from samovar.replay.trace.model import Window
 from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs import checkpoint_policy
 

@@ -20,7 +20,7 @@ from tests.runtime.steered import WAIT, numbers
 import samovar as sv
 from samovar.control import messages as m
 from samovar.control.coordinator import Coordinator
-from samovar.replay.trace.model import Window
+from samovar.positions import Window
 
 Stamps = list[tuple[int, int, int, int, int]]
 

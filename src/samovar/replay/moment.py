@@ -10,6 +10,7 @@ from typing import Any
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
+from samovar.positions import END
 from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
 from samovar.replay.line_trace import Line, run_lines
@@ -17,7 +18,7 @@ from samovar.replay.queries import find_last_change
 from samovar.replay.state.state_changes import Timeline
 from samovar.replay.state.state_pages import page_of
 from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import END, Change, Step, StepKey, Trace, Tuple
+from samovar.replay.trace.model import Change, Step, StepKey, Trace, Tuple
 from samovar.replay.trace.segments import gives_here, leaves_of
 from samovar.replay.trace.stepper import (
     Overlap,

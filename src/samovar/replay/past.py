@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from samovar.errors import TimeTravelError, UnknownName
+from samovar.positions import Position
 from samovar.record.log import Interaction
 from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
@@ -111,9 +112,7 @@ class Past(Recorded):
         stretch, counts, last = travel.after(made.operator, made.tuples or 0)
         return Moment(travel, stretch, counts, last=last, operator=made.operator)
 
-    def _jump_position(
-        self, travel: Travel, operator: str, epoch: int | None, position: tuple[int, ...]
-    ) -> Moment:
+    def _jump_position(self, travel: Travel, operator: str, epoch: int | None, position: Position) -> Moment:
         """Right after an operator took the tuple at a position."""
         if operator not in travel.operators:
             raise UnknownName(operator, list(travel.operators), what="an operator")

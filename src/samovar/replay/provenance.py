@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden, quoted, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
+from samovar.positions import PAD, Position, Window
 from samovar.replay.queries import in_group, matching_inputs
 from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import Position, Tuple, Window
+from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
 
 __all__ = ["Origin", "find_origins"]
@@ -150,7 +151,7 @@ def _whole_way(
 ) -> None:
     """A tuple of an operator whose output is taken whole, and the tuples before it, back to storage."""
     plan = travel.tracer.tracing
-    if len(made) >= limit or (at and at[0] == -1):
+    if len(made) >= limit or (at and at[0] == PAD):
         return  # an outer join that found no match
     row = _whole_row(travel, stretch.segment, name, at, like)
     if row is None:

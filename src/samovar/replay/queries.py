@@ -26,13 +26,14 @@ from samovar.errors import TimeTravelError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.state import declared
 from samovar.ids import new_attempt
+from samovar.positions import AT_END, END, Position, Window
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.state.group_states import first_group
 from samovar.replay.state.state_changes import attributes
 from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import END, Position, StepKey, Window, parent_of
+from samovar.replay.trace.model import StepKey, parent_of
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
 from samovar.runtime.failures.spark_errors import Said
@@ -88,7 +89,7 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
 
         def search(segment: Segment, piece: Window) -> Position | None:
             if ends:
-                return (END,)
+                return AT_END
             if asked.rows == "given" and tracer.plan.shape(operator) == "accumulate":
                 return first_group(tracer, segment, operator, text)
             return next((at for _, at in matching_tuples(travel, segment, operator, text, asked, 1)), None)
@@ -103,7 +104,7 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
 
 
 def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
-    if at[0] >= END and len(at) == 1:  # it came true at the end of the operator's input
+    if at == AT_END:  # it came true at the end of the operator's input
         stretch = travel.last_of(number)
         trace = stretch.traced.trace
         own = len(trace.steps[operator])
@@ -138,12 +139,12 @@ def _settled(search: Future[Position | None]) -> bool:
 
 
 def _earliest(records: list[Record]) -> Position | None:
-    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
+    places = [AT_END if r.ended else tuple(r.at or ()) for r in records]
     return min(places, default=None)
 
 
 def _latest(records: list[Record]) -> Position | None:
-    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
+    places = [AT_END if r.ended else tuple(r.at or ()) for r in records]
     return max(places, default=None)
 
 

@@ -18,11 +18,12 @@ from samovar.errors import ReplayDiffers, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator
 from samovar.graph.state import MapState, declared
+from samovar.positions import Position, Window, same_place
 from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
 from samovar.replay.state.group_states import group_changes, groups_at_start
 from samovar.replay.state.state_changes import Timeline, apply_changes, attributes, merged
-from samovar.replay.trace.model import Change, Edges, Position, Step, StepKey, Window
+from samovar.replay.trace.model import Change, Edges, Step, StepKey
 from samovar.replay.trace.segments import Segment, edges_of, segments_of
 from samovar.replay.trace.stepper import advanced, everything
 from samovar.replay.trace.traced_chain import Record
@@ -294,7 +295,7 @@ class Travel:
         trace = stretch.traced.trace
         steps = trace.steps.get(operator, ())
         number = next(
-            (s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at)), None
+            (s.number for s in steps if s.taken is not None and same_place(s.taken.position, at)), None
         )
         if number is None:
             raise _lost(operator, f"at {at}")
@@ -364,7 +365,7 @@ class Travel:
         """The cursor before a step that raised."""
         trace, at = stretch.traced.trace, raised.at or ()
         steps = trace.steps[operator]
-        place = next(s.number for s in steps if s.taken is not None and _same_place(s.taken.position, at))
+        place = next(s.number for s in steps if s.taken is not None and same_place(s.taken.position, at))
         own = [(operator, n) for n in range(place)]
         return stretch, advanced(trace, {}, trace.scope(own)), operator
 
@@ -521,11 +522,6 @@ def _lost(operator: str, which: str) -> ReplayDiffers:
 
 def _record_of(records: dict[Any, Record], step: Step) -> Record | None:
     return records.get(None if step.taken is None else (step.port, step.taken.position))
-
-
-def _same_place(a: Position, b: Position) -> bool:
-    short = min(len(a), len(b))
-    return a[:short] == b[:short] and all(v == -1 for v in (*a[short:], *b[short:]))
 
 
 def _by_bucket(states: dict[int, dict[str, Any]], maps: set[str]) -> dict[str, Any]:

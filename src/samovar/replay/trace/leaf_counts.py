@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
+from samovar.positions import ROW_WIDTH, Position, chunk_of, chunk_start
 from samovar.replay.trace.leaves import Leaves
-from samovar.replay.trace.model import Position
 from samovar.replay.trace.segments import Segment, only_native
 
 __all__ = ["Place", "Tally"]
@@ -75,7 +75,7 @@ class Tally:
     def edge(self, segment: Segment, at: Position) -> bool:
         """Whether a position is an edge of a chunk."""
         bits = self.leaves.bits(segment)
-        return bits is not None and len(at) == 2 and not at[1] & ((1 << bits) - 1)
+        return bits is not None and len(at) == ROW_WIDTH and chunk_start(chunk_of(at, bits), bits) == at
 
     def place(self, segment: Segment, names: Sequence[str], rank: int) -> Place | None:
         """The chunk in which the `rank`-th of the tuples lies that operators gave; None when there are fewer."""
@@ -90,12 +90,12 @@ class Tally:
             return None
         (source, number), bits = chunks[at], self.leaves.bits(segment)
         assert bits is not None
-        return Place((source, number << bits), (source, number + 1 << bits))
+        return Place(chunk_start((source, number), bits), chunk_start((source, number + 1), bits))
 
     def _chunk(self, segment: Segment, at: Position) -> tuple[int, int]:
         bits = self.leaves.bits(segment)
         assert bits is not None
-        return at[0], at[1] >> bits
+        return chunk_of(at, bits)
 
     def _counted(self, segment: Segment, names: Sequence[str]) -> dict[str, _Counted]:
         with self._lock:

@@ -19,9 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from samovar.ids import position_columns
-from samovar.replay.trace.model import Window
-from samovar.runtime.sources.units import ROW_BITS, Source
+from samovar.positions import ROW_WIDTH, Window, pack, position_columns
+from samovar.runtime.sources.units import Source
 
 __all__ = ["excerpt"]
 
@@ -44,25 +43,22 @@ def excerpt(spark: SparkSession, source: Source, window: Window, start: int, sto
         return None
     if not tables or any(table is None for table in tables):
         return None
-    fields = [StructField(name, LongType(), True) for name in position_columns(2)]
+    fields = [StructField(name, LongType(), True) for name in position_columns(ROW_WIDTH)]
     return spark.createDataFrame(pa.concat_tables(tables), StructType([*source.struct.fields, *fields]))
 
 
 def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
     """The rows of each unit that lie in a window; None when they are too many, or cannot be told."""
-    low, high = window.low or (-1, 0), window.high or (1 << 62, 0)
-    if len(low) != 2 or len(high) != 2:
+    if any(edge is not None and len(edge) != ROW_WIDTH for edge in (window.low, window.high)):
         return None
-    made: list[Range] = []
+    ranges: list[Range] = []
     for number in range(start, stop):
-        rows = source.units[number].rows
-        if rows is None:
+        count = source.units[number].rows
+        if count is None:
             return None
-        first = 0 if low[0] < source.number else min(max(low[1] - (number << ROW_BITS), 0), rows)
-        behind = rows if high[0] > source.number else min(max(high[1] - (number << ROW_BITS), 0), rows)
-        if low[0] <= source.number <= high[0] and first < behind:
-            made.append((number, first, behind))
-    return made if sum(behind - first for _, first, behind in made) <= MOST else None
+        if rows := window.rows(source.number, number, count):
+            ranges.append((number, rows.start, rows.stop))
+    return ranges if sum(behind - first for _, first, behind in ranges) <= MOST else None
 
 
 def _readable(spark: SparkSession, source: Source) -> bool:
@@ -95,10 +91,10 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
         table = file.read_row_groups(groups, columns=wanted.names).slice(first - skipped, behind - first)
     if table.num_rows != behind - first:
         return None
-    places = pa.array(range((number << ROW_BITS) + first, (number << ROW_BITS) + behind), pa.int64())
+    places = pa.array(range(pack(number, first), pack(number, behind)), pa.int64())
     numbers = pa.array([source.number] * table.num_rows, pa.int64())
     columns = [table.column(name) for name in wanted.names]
-    return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(2)])
+    return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(ROW_WIDTH)])
 
 
 def _same_columns(found: pa.Schema, wanted: pa.Schema) -> bool:

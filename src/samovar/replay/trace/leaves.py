@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from samovar.compile.plan import Plan
-from samovar.replay.trace.model import Position
+from samovar.positions import ROW_BITS, Position, RowRange, chunk_of, chunk_start
 from samovar.replay.trace.segments import Segment, edges_of, leaves_of
-from samovar.runtime.sources.units import ROW_BITS, Source, stretches_of
+from samovar.runtime.sources.units import Source, stretches_of
 
-__all__ = ["Leaves", "Run"]
+__all__ = ["Leaves"]
 
-Run = tuple[int, int, int]
-"""Source, first place, rows: tuples that lie one after another."""
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 """Finds leaf positions from one on, some of them."""
 Mended = Callable[[Segment], Collection[str]]
@@ -36,16 +34,16 @@ class Leaves:
         self.sources = sources
         self._look = look
         self._mended = mended
-        self._runs: dict[Segment, list[Run] | None] = {}
+        self._runs: dict[Segment, list[RowRange] | None] = {}
 
-    def runs(self, segment: Segment) -> list[Run] | None:
+    def runs(self, segment: Segment) -> list[RowRange] | None:
         """Leaf tuples as runs, if files tell their numbers of rows; else None."""
         if segment not in self._runs:
             self._runs[segment] = self._runs_of(segment)
         return self._runs[segment]
 
-    def _runs_of(self, segment: Segment) -> list[Run] | None:
-        made: list[Run] = []
+    def _runs_of(self, segment: Segment) -> list[RowRange] | None:
+        made: list[RowRange] = []
         for name in leaves_of(self.plan, segment.level):
             own = self.runs_from(segment, name)
             if own is None:
@@ -53,7 +51,7 @@ class Leaves:
             made += own
         return sorted(made)
 
-    def runs_from(self, segment: Segment, leaf: str) -> list[Run] | None:
+    def runs_from(self, segment: Segment, leaf: str) -> list[RowRange] | None:
         """The runs of one leaf."""
         source = self.sources.get(leaf)
         return None if source is None else stretches_of(source, *segment.units.get(leaf, (0, 0)))
@@ -140,7 +138,8 @@ class Leaves:
         bits = self.bits(segment)
         if bits is None:
             return at
-        edge = (at[0], -(-at[1] >> bits) << bits)
+        source, before = chunk_of((at[0], at[1] - 1), bits)
+        edge = chunk_start((source, before + 1), bits)
         return edge if self.after(segment, edge, 0) is not None else None
 
     def floor(self, segment: Segment, at: Position) -> Position | None:
@@ -148,7 +147,7 @@ class Leaves:
         bits = self.bits(segment)
         if bits is None:
             return at
-        edge = (at[0], at[1] >> bits << bits)
+        edge = chunk_start(chunk_of(at, bits), bits)
         return edge if self.rows_before(segment, edge) else None
 
     # --- chunks -----------------------------------------------------------------------------------------------------

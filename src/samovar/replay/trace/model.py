@@ -10,24 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from samovar.positions import END, Position, input_of, padded
+
 __all__ = [
     "ABSENT",
     "Change",
     "Edges",
-    "Position",
     "Step",
     "StepKey",
     "Trace",
     "Tuple",
-    "Window",
     "parent_of",
 ]
 
-Position = tuple[int, ...]
 StepKey = tuple[str, int]
 """An operator and the number of its step in the trace."""
-END = 1 << 62
-"""What operators give at the end of their input comes after all tuples (see runtime/worker/chain.py)."""
 
 
 class _Absent:
@@ -149,31 +146,8 @@ def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Positio
     ups = edges.inputs[name]
     if not ups or position[0] == END + edges.ranks.get(name, 0):
         return None
-    match edges.shapes[name]:
-        case "one" | "some" | "limit" | "sink":
-            return 0, position
-        case "many":
-            return 0, position[:-1]
-        case "python" | "batches":
-            if len(ups) == 1:
-                return 0, position[: edges.width[ups[0]]]
-            port = position[-2]
-            return port, position[: edges.width[ups[port]]]
-        case "union":
-            port = position[-1]
-            return port, position[: edges.width[ups[port]]]
-        case "join":
-            port = edges.probe[name]
-            return port, position[: edges.width[ups[port]]]
-    return None
-
-
-@dataclass(frozen=True)
-class Window:
-    """A range of leaf positions: from `low` on (None: the epoch's start), before `high` (None: its end)."""
-
-    low: Position | None = None
-    high: Position | None = None
+    widths = [edges.width[up] for up in ups]
+    return input_of(edges.shapes[name], position, widths, edges.probe.get(name, 0))
 
 
 class Trace:
@@ -223,7 +197,7 @@ class Trace:
             if places is not None:
                 taken.sort(key=lambda pt: places.get((pt[0], pt[1].position), END))
             else:
-                taken.sort(key=lambda pt: (_padded(pt[1].position, wide), pt[0]))
+                taken.sort(key=lambda pt: (padded(pt[1].position, wide), pt[0]))
             steps[op] = [
                 Step(op, i, port, t, tuple(outputs.get((port, t.position), ())))
                 for i, (port, t) in enumerate(taken)
@@ -270,7 +244,3 @@ class Trace:
 
 def _given(steps: Iterable[Step]) -> list[Tuple]:
     return [out for step in steps for out in step.outputs]
-
-
-def _padded(position: Position, width: int) -> Position:
-    return (*position, *([-1] * (width - len(position))))

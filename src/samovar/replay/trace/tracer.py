@@ -26,16 +26,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType, VariantType
 
 from samovar.compile.kept_types import has_variant, shown_types
-from samovar.compile.native import hidden, visible
+from samovar.compile.native import at_or_behind, hidden, visible
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
+from samovar.positions import AT_END, END, Position, Window, padded_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters
 from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
-from samovar.replay.trace.model import END, Edges, Position, Trace, Tuple, Window
-from samovar.replay.trace.past_epoch import Replayed, Windowed, at_or_behind
+from samovar.replay.trace.model import Edges, Trace, Tuple
+from samovar.replay.trace.past_epoch import Replayed, Windowed
 from samovar.replay.trace.segments import Segment, edges_of, gives_here, leaves_of, only_native
 from samovar.replay.trace.traced_chain import (
     TRACE,
@@ -250,7 +251,7 @@ class Tracer:
             own, shown = hidden(df), visible(df)
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
             fields = [f for f in plain.schema.fields if f.name not in own]
-            places = [*own, *(["CAST(-1 AS BIGINT)"] * (wide - len(own)))]
+            places = padded_columns(own, wide)
             row = _row_of(fields)
             parts.append(
                 plain.select(
@@ -356,7 +357,7 @@ class Tracer:
         Goes through the segment up to there.
         """
         edges = edges_of(self.tracing, segment.level)
-        epoch = self.windowed(segment, Window((END,), None), steps=True)
+        epoch = self.windowed(segment, Window(AT_END), steps=True)
         epoch.checks = True
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             for tail in self.tracing.chains:
@@ -401,9 +402,8 @@ class Tracer:
             for port, up in enumerate(ups):
                 df = epoch.frames.stream(up, segment.level)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
-                own = hidden(df)
-                fill = [F.lit(-1).cast("bigint")] * (wide - len(own))
-                frames.append(df.select(F.array(*own, *fill).alias("at"), F.lit(port).alias("port")))
+                places = map(F.expr, padded_columns(hidden(df), wide))
+                frames.append(df.select(F.array(*places).alias("at"), F.lit(port).alias("port")))
             every = reduce(lambda a, b: a.union(b), frames)
             found = every.orderBy("at", "port").offset(skip).limit(count).toArrow()
         return [tuple(at) for at in found.column("at").to_pylist()]
