@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samovar.positions import Position, RowRange
-from samovar.replay.trace import leaves
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.segments import Segment
 
@@ -68,7 +67,7 @@ def test_edges_leave_at_least_so_many_tuples_and_less_than_a_chunk_more(
 ) -> None:
     found, places = Told(told), every(told)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaves, "SMALLEST", bits)
+        patch.setattr(Leaves, "smallest", bits)
         count = data.draw(st.integers(1, len(places) + 2))
         at = data.draw(st.sampled_from(places)) if places else None
         after, before = found.edge_after(SEGMENT, at, count), found.edge_before(SEGMENT, at, count)

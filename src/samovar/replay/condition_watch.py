@@ -15,7 +15,7 @@ from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
 from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.queries import matching_tuples
-from samovar.replay.state.windows import Travel
+from samovar.replay.session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.live.interactions import Interactions
@@ -93,14 +93,14 @@ class Watch:
         tracer = Tracer(
             context.spark, plans.plan, plans.tracing, plans.sources, context.recording, history, plans.code
         )
-        travel = Travel(tracer)
+        session = ReplaySession(tracer)
         made: list[Interaction] = []
         try:
-            for segment in travel.segments:
-                if segment.epoch != fact.epoch or not travel.taken_in(segment, self.operator):
+            for segment in session.segments:
+                if segment.epoch != fact.epoch or not session.taken_in(segment, self.operator):
                     continue
                 found = matching_tuples(
-                    travel, segment, self.operator, self.condition, self._asked, self.limit
+                    session, segment, self.operator, self.condition, self._asked, self.limit
                 )
                 for _, at in found:
                     made.append(

@@ -13,10 +13,12 @@ from samovar.compile.native import hidden, quoted, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.positions import PAD, Position, Window
+from samovar.replay.jumps import after_tuple
 from samovar.replay.queries import in_group, matching_inputs
-from samovar.replay.state.windows import Stretch, Travel
+from samovar.replay.session import ReplaySession
 from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
+from samovar.replay.trace.traced_window import Cursor, TracedWindow
 
 __all__ = ["Origin", "find_origins"]
 
@@ -31,33 +33,34 @@ class Origin:
     position: Position = field(repr=False, default=())
 
 
-def find_origins(travel: Travel, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
+def find_origins(
+    session: ReplaySession, sink: str, row: Mapping[str, Any] | int, limit: int = 20
+) -> list[Origin]:
     """The tuples that led to a row of a sink, from its own input back to the sources."""
-    travel.check(sink)
-    tracer = travel.tracer
-    if tracer.plan.shape(sink) != "sink":
-        known = [n for n in travel.operators if tracer.plan.shape(n) == "sink"]
+    session.op(sink)
+    if session.plan.shape(sink) != "sink":
+        known = [n for n in session.operators if session.plan.shape(n) == "sink"]
         raise TimeTravelError(
             f"Expected a sink, got '{sink}'.", operator=sink, hint=f"Sinks: {', '.join(known)}."
         )
-    up = tracer.plan.graph.ops[sink].inputs[0]
-    for number, segment in enumerate(travel.segments):
-        if not travel.taken_in(segment, sink):
+    up = session.plan.graph.ops[sink].inputs[0]
+    for segment in session.segments:
+        if not session.taken_in(segment, sink):
             continue
-        place = _find_row(travel, segment, up, row)
+        place = _find_row(session, segment, up, row)
         if place is not None:
-            stretch, _, key = travel.around(number, sink, place)
-            assert key is not None
-            made: list[Origin] = []
-            _walk(travel, stretch, stretch.traced.trace.step(key).taken, made, limit)
-            return made
+            origins: list[Origin] = []
+            _walk_from(session, after_tuple(session, segment, sink, place), origins, limit)
+            return origins
         if isinstance(row, int):
-            row -= travel.taken_in(segment, sink)
+            row -= session.taken_in(segment, sink)
     raise TimeTravelError(f"'{sink}' holds no such row.", operator=sink, hint=f"Got {row!r}.")
 
 
-def _find_row(travel: Travel, segment: Segment, up: str, row: Mapping[str, Any] | int) -> Position | None:
-    tracer = travel.tracer
+def _find_row(
+    session: ReplaySession, segment: Segment, up: str, row: Mapping[str, Any] | int
+) -> Position | None:
+    tracer = session.tracer
     epoch = tracer.windowed(segment, Window())
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
         df = epoch.frames.stream(up, segment.level)
@@ -83,12 +86,20 @@ def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
     return df
 
 
-def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Origin], limit: int) -> None:
+def _walk_from(session: ReplaySession, at: Cursor, made: list[Origin], limit: int) -> None:
+    """From the tuple that was just processed."""
+    assert at.last is not None
+    _walk(session, at.traced, at.traced.trace.step(at.last).taken, made, limit)
+
+
+def _walk(
+    session: ReplaySession, traced: TracedWindow, given: Tuple | None, made: list[Origin], limit: int
+) -> None:
     """From a tuple back to the leaves of its level, what it was joined with, and what ended on the levels below."""
-    trace, ways = stretch.traced.trace, travel.tracer.tracing
+    trace, ways = traced.trace, session.tracer.tracing
     joined: list[tuple[ops.Join, Tuple]] = []
     while given is not None and len(made) < limit:
-        made.append(Origin(given.operator, given.row, stretch.segment.epoch, given.position))
+        made.append(Origin(given.operator, given.row, traced.segment.epoch, given.position))
         key = trace.producer_of(given)
         if key is None:
             break
@@ -97,52 +108,55 @@ def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Orig
             joined.append((op, given))
         given = trace.step(key).taken
     for op, out in joined:
-        _build_side(travel, stretch, op, out, made, limit)
+        _build_side(session, traced, op, out, made, limit)
     if given is not None and len(made) < limit:
-        _below(travel, stretch, given.operator, given.row, made, limit)
+        _below(session, traced, given.operator, given.row, made, limit)
 
 
 def _below(
-    travel: Travel, stretch: Stretch, operator: str, row: Mapping[str, Any], made: list[Origin], limit: int
+    session: ReplaySession,
+    traced: TracedWindow,
+    operator: str,
+    row: Mapping[str, Any],
+    made: list[Origin],
+    limit: int,
 ) -> None:
     """What led to a row that an operator of a lower level gave at its end."""
-    if stretch.segment.level <= travel.tracer.plan.placement.level[operator]:
+    if traced.segment.level <= session.plan.placement.level[operator]:
         return
-    wanted = _came_from(travel, operator, row)
+    wanted = _came_from(session, operator, row)
     if wanted is None:
         return
     chosen, count = wanted
-    for number, segment in enumerate(travel.segments[: stretch.number]):
+    for segment in session.segments[: traced.segment.number]:
         left = min(count, limit - len(made))
-        if not travel.taken_in(segment, operator) or left <= 0:
+        if not session.taken_in(segment, operator) or left <= 0:
             continue
-        places = matching_inputs(travel, segment, operator, chosen, left)
+        places = matching_inputs(session, segment, operator, chosen, left)
         count -= len(places)
         for _, at in places:
-            lower, _, step = travel.around(number, operator, at)
-            if step is not None:
-                _walk(travel, lower, lower.traced.trace.step(step).taken, made, limit)
+            _walk_from(session, after_tuple(session, segment, operator, at), made, limit)
 
 
 # --- what a tuple was joined with -----------------------------------------------------------------------------------
 
 
 def _build_side(
-    travel: Travel, stretch: Stretch, op: ops.Join, out: Tuple, made: list[Origin], limit: int
+    session: ReplaySession, traced: TracedWindow, op: ops.Join, out: Tuple, made: list[Origin], limit: int
 ) -> None:
     """The tuple of a join's build side that an output was made with, and where that came from."""
-    plan = travel.tracer.tracing
+    plan = session.tracer.tracing
     side = 0 if plan.placement.build[op.name] == "left" else 1
     name, probe = op.inputs[side], op.inputs[1 - side]
     if op.how in ("semi", "anti"):
         return
     at = out.position[plan.width[probe] : plan.width[probe] + plan.width[name]]
-    _whole_way(travel, stretch, name, at, out.row, made, limit)
+    _whole_way(session, traced, name, at, out.row, made, limit)
 
 
 def _whole_way(
-    travel: Travel,
-    stretch: Stretch,
+    session: ReplaySession,
+    traced: TracedWindow,
     name: str,
     at: Position,
     like: Mapping[str, Any],
@@ -150,31 +164,31 @@ def _whole_way(
     limit: int,
 ) -> None:
     """A tuple of an operator whose output is taken whole, and the tuples before it, back to storage."""
-    plan = travel.tracer.tracing
+    plan = session.tracer.tracing
     if len(made) >= limit or (at and at[0] == PAD):
         return  # an outer join that found no match
-    row = _whole_row(travel, stretch.segment, name, at, like)
+    row = _whole_row(session, traced.segment, name, at, like)
     if row is None:
         return
-    made.append(Origin(name, row, stretch.segment.epoch, at))
+    made.append(Origin(name, row, traced.segment.epoch, at))
     op = plan.graph.ops[name]
     if plan.placement.ends(name) or name in plan.placement.stashed or not op.inputs:
-        _below(travel, stretch, name, row, made, limit)
+        _below(session, traced, name, row, made, limit)
     elif isinstance(op, ops.Join) and plan.shape(name) == "join":
         side = 0 if plan.placement.build[name] == "left" else 1
         ahead = plan.width[op.inputs[1 - side]]
-        _whole_way(travel, stretch, op.inputs[1 - side], at[:ahead], row, made, limit)
+        _whole_way(session, traced, op.inputs[1 - side], at[:ahead], row, made, limit)
         if op.how not in ("semi", "anti"):
-            _whole_way(travel, stretch, op.inputs[side], at[ahead:], row, made, limit)
+            _whole_way(session, traced, op.inputs[side], at[ahead:], row, made, limit)
     elif len(op.inputs) == 1 and at:
-        _whole_way(travel, stretch, op.inputs[0], at[: plan.width[op.inputs[0]]], row, made, limit)
+        _whole_way(session, traced, op.inputs[0], at[: plan.width[op.inputs[0]]], row, made, limit)
 
 
 def _whole_row(
-    travel: Travel, segment: Segment, name: str, at: Position, like: Mapping[str, Any]
+    session: ReplaySession, segment: Segment, name: str, at: Position, like: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """The row at a position; of what has no positions, the first row that agrees with another in their columns."""
-    tracer = travel.tracer
+    tracer = session.tracer
     epoch = tracer.windowed(segment, Window())
     with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
         if name in epoch.plan.placement.stashed:
@@ -192,15 +206,15 @@ def _whole_row(
     return found[0] if found else None
 
 
-def _came_from(travel: Travel, operator: str, row: Mapping[str, Any]) -> tuple[Column, int] | None:
+def _came_from(session: ReplaySession, operator: str, row: Mapping[str, Any]) -> tuple[Column, int] | None:
     """Which input tuples of an operator that gave its output at its end led to a row, and how many at most."""
-    plan = travel.tracer.plan
+    plan = session.plan
     if plan.shape(operator) == "accumulate":
         op = plan.graph.ops[operator]
         named = op.subset if isinstance(op, ops.DropDuplicates) and op.subset is not None else None
         names = named or plan.schemas[operator].names[: len(plan.keys(operator))]
         values = tuple(row[n] for n in names)
-        return in_group(travel, operator, values[0] if len(values) == 1 else values), 1 << 30
+        return in_group(session, operator, values[0] if len(values) == 1 else values), 1 << 30
     if isinstance(plan.graph.ops[operator], ops.Sort):
         made = F.lit(True)
         for name, value in row.items():

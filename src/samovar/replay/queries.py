@@ -30,12 +30,14 @@ from samovar.positions import AT_END, END, Position, Window
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.jumps import after_tuple
+from samovar.replay.session import ReplaySession
 from samovar.replay.state.group_states import first_group
 from samovar.replay.state.state_changes import attributes
-from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import StepKey, parent_of
+from samovar.replay.trace.model import parent_of
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
+from samovar.replay.trace.traced_window import Cursor
 from samovar.runtime.failures.spark_errors import Said
 
 __all__ = [
@@ -50,30 +52,29 @@ __all__ = [
 
 AHEAD = 2
 """Epochs, or pieces of one, searched at a time."""
-_Place = tuple[int, Window]
-"""The number of a segment, and a piece of it."""
+_Place = tuple[Segment, Window]
+"""A segment, and a piece of it."""
 
 Predicate = str | Callable[[Mapping[str, Any]], bool]
-Found = tuple[Stretch, dict[str, int], StepKey | None]
 
 
 # --- the first moment where something holds -------------------------------------------------------------------------
 
 
-def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | None:
+def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> Cursor | None:
     """The moment after the first tuple for which a predicate holds.
 
     For a Python operator: a Python expression over its states' names (and `row`, the tuple just processed), or a
     callable of its state. For others: SQL over the rows they take or give (`conditions.py`). What an operator gives at
     its end (a window, a full join) holds from there on.
     """
-    travel.check(operator)
-    tracer = travel.tracer
+    session.op(operator)
+    tracer = session.tracer
     op = tracer.plan.graph.ops[operator]
-    numbers = [n for n, s in enumerate(travel.segments) if travel.taken_in(s, operator)]
+    segments = [s for s in session.segments if session.taken_in(s, operator)]
     if isinstance(op, ops.Python):
-        probe = _probe(travel, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
-        places = [(n, piece) for n in numbers for piece in tracer.pieces(travel.segments[n])]
+        probe = _probe(session, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
+        places = [(segment, piece) for segment in segments for piece in tracer.pieces(segment)]
 
         def search(segment: Segment, piece: Window) -> Position | None:
             own = replace(probe, before=piece.high)
@@ -81,36 +82,32 @@ def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | N
     else:
         text = _sql(operator, predicate)
         asked = rows_asked(tracer.spark, tracer.plan, operator, text)
-        _check_flows(travel, operator)
-        probe, places = None, [(n, Window()) for n in numbers]
+        _check_flows(session, operator)
+        probe, places = None, [(segment, Window()) for segment in segments]
         ends = asked.rows == "given" and tracer.plan.shape(operator) == "keep"
         if ends:
-            places = places[-1:] if _gave_at_end(travel, operator, text) else []
+            places = places[-1:] if _gave_at_end(session, operator, text) else []
 
         def search(segment: Segment, piece: Window) -> Position | None:
             if ends:
                 return AT_END
             if asked.rows == "given" and tracer.plan.shape(operator) == "accumulate":
                 return first_group(tracer, segment, operator, text)
-            return next((at for _, at in matching_tuples(travel, segment, operator, text, asked, 1)), None)
+            return next((at for _, at in matching_tuples(session, segment, operator, text, asked, 1)), None)
 
     with _said(operator, predicate):
-        for (number, _), at in _in_order(places, lambda place: search(travel.segments[place[0]], place[1])):
+        for (segment, _), at in _in_order(places, lambda place: search(*place)):
             if at is not None:
                 if probe is not None:
                     Path(probe.over).touch()  # pieces behind it need not be searched to their ends
-                return _landed(travel, number, operator, at)
+                return _landed(session, segment, operator, at)
     return None
 
 
-def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
-    if at == AT_END:  # it came true at the end of the operator's input
-        stretch = travel.last_of(number)
-        trace = stretch.traced.trace
-        own = len(trace.steps[operator])
-        counts = {op: len(steps) for op, steps in trace.steps.items()}
-        return stretch, counts, (operator, own - 1) if own else None
-    return travel.around(number, operator, at)
+def _landed(session: ReplaySession, segment: Segment, operator: str, at: Position) -> Cursor:
+    if at == AT_END:
+        return Cursor.end(session.windows.last(segment), operator)
+    return after_tuple(session, segment, operator, at)
 
 
 def _in_order(
@@ -148,7 +145,7 @@ def _latest(records: list[Record]) -> Position | None:
     return max(places, default=None)
 
 
-def _probe(travel: Travel, operator: str, predicate: Predicate, over: Path) -> Probe:
+def _probe(session: ReplaySession, operator: str, predicate: Predicate, over: Path) -> Probe:
     if not isinstance(predicate, str):
         return Probe(0, function=dumps(predicate), over=str(over))
     try:
@@ -159,7 +156,7 @@ def _probe(travel: Travel, operator: str, predicate: Predicate, over: Path) -> P
             operator=operator,
             hint="Write a Python expression over the state's names: \"'Bob' in blacklist\".",
         ) from None
-    instance = travel.instance(operator)
+    instance = session.timelines.instance(operator)
     known = {*declared(type(instance)), *attributes(instance), "row"}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
@@ -198,9 +195,9 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
         ) from None
 
 
-def _check_flows(travel: Travel, operator: str) -> None:
+def _check_flows(session: ReplaySession, operator: str) -> None:
     """Raise when an operator's tuples are in no epoch: what is read whole for a join has no moments of its own."""
-    plan = travel.tracer.plan
+    plan = session.tracer.plan
     if plan.placement.streams[operator] or plan.placement.is_sink(operator) or plan.placement.ends(operator):
         return
     joins = [n for n in plan.placement.inline if operator in {u.name for u in plan.graph.upstream(n)}]
@@ -213,24 +210,29 @@ def _check_flows(travel: Travel, operator: str) -> None:
     )
 
 
-def _gave_at_end(travel: Travel, operator: str, text: str) -> bool:
+def _gave_at_end(session: ReplaySession, operator: str, text: str) -> bool:
     """Whether an operator that gives its rows at its end gave one that meets a condition."""
-    level = min(travel.tracer.plan.placement.streams[operator], default=None)
-    segment = next((s for s in travel.segments if s.level == level and s.first), None)
+    level = min(session.tracer.plan.placement.streams[operator], default=None)
+    segment = next((s for s in session.segments if s.level == level and s.first), None)
     if segment is None or level is None:
         return False
-    epoch = travel.tracer.windowed(segment, Window())
-    with travel.tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+    epoch = session.tracer.windowed(segment, Window())
+    with session.tracer.tagged(f"search in epoch {segment.epoch}", epoch):
         return not epoch.frames.stream(operator, level).alias(operator).filter(text).limit(1).isEmpty()
 
 
 def matching_tuples(
-    travel: Travel, segment: Segment, operator: str, text: str | Column, asked: Asked, count: int | None
+    session: ReplaySession,
+    segment: Segment,
+    operator: str,
+    text: str | Column,
+    asked: Asked,
+    count: int | None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
     if asked.rows == "taken":
-        return matching_inputs(travel, segment, operator, text, count, asked.ports)
-    tracer, edges = travel.tracer, travel.edges[segment.level]
+        return matching_inputs(session, segment, operator, text, count, asked.ports)
+    tracer, edges = session.tracer, session.tracer.edges(segment.level)
     epoch = tracer.unpruned(segment)
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
         df = epoch.frames.stream(operator, segment.level).alias(operator)
@@ -247,7 +249,7 @@ def matching_tuples(
 
 
 def matching_inputs(
-    travel: Travel,
+    session: ReplaySession,
     segment: Segment,
     operator: str,
     text: str | Column | None,
@@ -255,8 +257,8 @@ def matching_inputs(
     ports: Sequence[int] | None = None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of an operator's input tuples that meet a condition, in order."""
-    tracer = travel.tracer
-    edges = travel.edges[segment.level]
+    tracer = session.tracer
+    edges = session.tracer.edges(segment.level)
     epoch = tracer.windowed(segment, Window())
     found: list[tuple[int, Position]] = []
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
@@ -274,36 +276,36 @@ def matching_inputs(
 
 
 def find_last_change(
-    travel: Travel, stretch: Stretch, counts: Mapping[str, int], operator: str, key: Any, name: str | None
-) -> Found | None:
+    session: ReplaySession, here: Cursor, operator: str, key: Any, name: str | None
+) -> Cursor | None:
     """The moment after the last step, at or before a cursor, that changed a key of an operator's state."""
-    travel.check(operator)
-    here = travel.works_in(stretch.segment, operator)
-    if here:
-        line = travel.timeline(stretch, operator)
-        for number in range(counts.get(operator, 0) - 1, -1, -1):
-            if any(c.key == key and name in (None, c.name) for c in line.changes[number]):
-                step = stretch.traced.trace.steps[operator][number]
-                if step.taken is not None:
-                    return travel.behind(stretch, operator, step.taken.position)
-    for number in range(stretch.number, -1, -1):
-        segment = travel.segments[number]
-        if not travel.taken_in(segment, operator):
+    session.op(operator)
+    traced = here.traced
+    works = session.works_in(traced.segment, operator)
+    if works:
+        changes = session.timelines.timeline(traced, operator).changes
+        for number in range(here.done(operator) - 1, -1, -1):
+            touched = any(c.key == key and name in (None, c.name) for c in changes[number])
+            if touched and traced.steps(operator)[number].taken is not None:
+                return Cursor.after(traced, operator, number + 1)
+    for segment in reversed(session.segments[: traced.segment.number + 1]):
+        if not session.taken_in(segment, operator):
             continue
-        before = stretch.window.low if number == stretch.number else None
-        if number == stretch.number and (before is None or not here):
+        own = segment.number == traced.segment.number
+        before = traced.window.low if own else None
+        if own and (before is None or not works):
             continue
-        if number < stretch.number and not _may_touch(travel, segment, operator, key, name):
+        if not own and not _may_touch(session, segment, operator, key, name):
             continue
-        at = _last_touch(travel, segment, operator, key, name, before)
+        at = _last_touch(session, segment, operator, key, name, before)
         if at is not None:
-            return _landed(travel, number, operator, at)
+            return _landed(session, segment, operator, at)
     return None
 
 
-def _may_touch(travel: Travel, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
+def _may_touch(session: ReplaySession, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
     """Whether an epoch's deltas say that a key changed in it; true where they do not tell."""
-    tracer = travel.tracer
+    tracer = session.tracer
     fact = tracer.history.epochs[segment.epoch]
     files = fact.state.get(operator)
     if files is None:
@@ -325,9 +327,14 @@ def _may_touch(travel: Travel, segment: Segment, operator: str, key: Any, name: 
 
 
 def _last_touch(
-    travel: Travel, segment: Segment, operator: str, key: Any, name: str | None, before: Position | None
+    session: ReplaySession,
+    segment: Segment,
+    operator: str,
+    key: Any,
+    name: str | None,
+    before: Position | None,
 ) -> Position | None:
-    tracer = travel.tracer
+    tracer = session.tracer
     if isinstance(tracer.plan.graph.ops[operator], ops.Python):
         return _latest(tracer.probe(segment, operator, Probe(0, key=(name, key), before=before)))
     if tracer.plan.shape(operator) != "accumulate":
@@ -335,13 +342,13 @@ def _last_touch(
     epoch = tracer.windowed(segment, Window(None, before))
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
         df = epoch.frames.stream(tracer.plan.graph.ops[operator].inputs[0], segment.level)
-        rows = df.filter(in_group(travel, operator, key)).select(F.array(*hidden(df)).alias("at"))
+        rows = df.filter(in_group(session, operator, key)).select(F.array(*hidden(df)).alias("at"))
         found = rows.orderBy(F.desc("at")).limit(1).toArrow().column("at").to_pylist()
     return tuple(found[0]) if found else None
 
 
-def in_group(travel: Travel, operator: str, key: Any) -> Column:
-    keys = travel.tracer.plan.keys(operator)
+def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
+    keys = session.tracer.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
     made = F.lit(True)
     for text, value in zip(keys, values, strict=True):
@@ -352,13 +359,13 @@ def in_group(travel: Travel, operator: str, key: Any) -> Column:
 # --- logging afterwards ---------------------------------------------------------------------------------------------
 
 
-def log_rows(travel: Travel, operator: str, expression: str, where: str | None) -> pa.Table:
+def log_rows(session: ReplaySession, operator: str, expression: str, where: str | None) -> pa.Table:
     """An expression over every tuple an operator takes, or over what it gives, as if it had been logged."""
-    travel.check(operator)
-    tracer = travel.tracer
+    session.op(operator)
+    tracer = session.tracer
     made: list[pa.Table] = []
     asked = rows_asked(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
-    _check_flows(travel, operator)
+    _check_flows(session, operator)
     if asked.rows == "given" and tracer.plan.placement.ends(operator):
         raise TimeTravelError(
             f"'{operator}' gives its rows when its input has ended: expected an expression over what it takes.",
@@ -366,10 +373,10 @@ def log_rows(travel: Travel, operator: str, expression: str, where: str | None) 
             hint="Ask the operator behind it.",
         )
     with _said(operator, expression):
-        for segment in travel.segments:
-            if not travel.taken_in(segment, operator):
+        for segment in session.segments:
+            if not session.taken_in(segment, operator):
                 continue
-            edges = travel.edges[segment.level]
+            edges = session.tracer.edges(segment.level)
             given = asked.rows == "given"
             epoch = tracer.unpruned(segment) if given else tracer.windowed(segment, Window())
             with tracer.tagged(f"log in epoch {segment.epoch}", epoch):

@@ -11,7 +11,6 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 
@@ -25,18 +24,10 @@ from samovar.positions import ROW_WIDTH, Position, chunk_of, chunk_start
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.segments import Segment, only_native
 
-__all__ = ["Place", "Tally"]
+__all__ = ["Tally"]
 
 Job = Callable[[Segment, Callable[[Callable[[str], DataFrame]], DataFrame]], pa.Table]
 """Makes a frame from the streams of a segment and fetches it."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A chunk in which an operator takes a tuple."""
-
-    low: Position
-    high: Position
 
 
 class _Counted:
@@ -77,8 +68,8 @@ class Tally:
         bits = self.leaves.bits(segment)
         return bits is not None and len(at) == ROW_WIDTH and chunk_start(chunk_of(at, bits), bits) == at
 
-    def place(self, segment: Segment, names: Sequence[str], rank: int) -> Place | None:
-        """The chunk in which the `rank`-th of the tuples lies that operators gave; None when there are fewer."""
+    def chunk(self, segment: Segment, names: Sequence[str], rank: int) -> tuple[Position, Position] | None:
+        """The edges of the chunk that holds the `rank`-th of the tuples that operators gave; None: there are fewer."""
         found = [self._counted(segment, names)[n] for n in names]
         chunks = sorted({c for counted in found for c in counted.chunks})
 
@@ -90,7 +81,7 @@ class Tally:
             return None
         (source, number), bits = chunks[at], self.leaves.bits(segment)
         assert bits is not None
-        return Place(chunk_start((source, number), bits), chunk_start((source, number + 1), bits))
+        return chunk_start((source, number), bits), chunk_start((source, number + 1), bits)
 
     def _chunk(self, segment: Segment, at: Position) -> tuple[int, int]:
         bits = self.leaves.bits(segment)

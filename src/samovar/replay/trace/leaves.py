@@ -20,14 +20,15 @@ Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 Mended = Callable[[Segment], Collection[str]]
 """Operators from whose input rows were left out in a segment."""
 
-SMALLEST = 7
-"""The least bits of a position inside a chunk."""
 MOST_CHUNKS = 15
 """At most two to the power of this many chunks in a segment."""
 
 
 class Leaves:
     """The places of leaf tuples of a recording."""
+
+    smallest = 7
+    """The least bits of a place inside a chunk: smaller chunks than windows would only be more to count."""
 
     def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked, mended: Mended) -> None:
         self.plan = plan
@@ -158,7 +159,7 @@ class Leaves:
         if runs is None:
             return None
         rows = sum(n for _, _, n in runs)
-        return min(max(SMALLEST, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
+        return min(max(self.smallest, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
 
     def rows_before(self, segment: Segment, at: Position) -> int:
         """How many leaf tuples lie before a position; for segments that have runs."""

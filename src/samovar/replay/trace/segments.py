@@ -7,7 +7,7 @@ next, so time inside the epoch goes level by level.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from samovar.compile.levels import Placement
 from samovar.compile.plan import Plan
@@ -29,6 +29,8 @@ class Segment:
     units: Mapping[str, tuple[int, int]]
     first: bool
     last: bool
+    number: int = field(default=0, compare=False)
+    """Its place among the segments of the run."""
 
     def __hash__(self) -> int:
         return hash((self.epoch, self.level))
@@ -36,7 +38,7 @@ class Segment:
 
 def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
     """All segments of a run, in the order of time."""
-    made = []
+    made: list[Segment] = []
     begun: set[int] = set()
     for fact in epochs:
         high = fact.level + fact.levels - 1
@@ -51,6 +53,7 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
                     fact.units,
                     first=level not in begun,
                     last=fact.last if own else True,
+                    number=len(made),
                 )
             )
             begun.add(level)

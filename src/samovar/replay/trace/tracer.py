@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from itertools import pairwise
 from pathlib import Path
@@ -44,11 +44,11 @@ from samovar.replay.trace.traced_chain import (
     Record,
     read_records,
 )
+from samovar.replay.trace.traced_window import TracedWindow
 from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.exchange.code_switch import Turn, read_turns
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import told_in
-from samovar.runtime.exchange.task import Version
 from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
 from samovar.runtime.live.expression_change import expressions_at, plan_with
@@ -57,33 +57,10 @@ from samovar.runtime.sources.input_files import check_unchanged
 from samovar.runtime.sources.units import Source
 from samovar.runtime.spark.job_tags import tagged
 
-__all__ = ["Traced", "Tracer"]
+__all__ = ["Tracer"]
 
 PIECE = 0.5
 """Seconds of a run that are worth a search of their own."""
-
-
-@dataclass
-class Traced:
-    """A window's trace, and what the workers told about their states."""
-
-    segment: Segment
-    window: Window
-    trace: Trace
-    bases: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    """For each Python operator and bucket: what changed between that state and the window."""
-    records: dict[str, dict[tuple[int, Position] | None, Record]] = field(default_factory=dict)
-    """For each Python operator: its records by (port, position); None is the end of the input."""
-    ended: dict[str, list[Record]] = field(default_factory=dict)
-    """For each Python operator: the ends of its input, one for each bucket."""
-    given: dict[str, int] = field(default_factory=dict)
-    """For each Python operator: how many tuples it gave between the epoch's start and the window."""
-    failures: list[tuple[str, Record]] = field(default_factory=list)
-    """The operators that raised (one in each key partition may), and their steps."""
-    size: int = 0
-    """Bytes of what the workers told."""
-    versions: dict[str, dict[int, Version]] = field(default_factory=dict)
-    """For each Python operator and bucket: the state its part of the trace starts from."""
 
 
 class Tracer:
@@ -113,6 +90,7 @@ class Tracer:
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
         self._mended: dict[int, frozenset[str]] = {}
+        self._edges: dict[int, Edges] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
@@ -157,6 +135,12 @@ class Tracer:
         epoch.prunes = False
         return epoch
 
+    def edges(self, level: int) -> Edges:
+        """The operators at work on a level."""
+        if level not in self._edges:
+            self._edges[level] = edges_of(self.tracing, level)
+        return self._edges[level]
+
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""
         return code_at(self.recording, self.history, self.code, epoch)
@@ -197,16 +181,16 @@ class Tracer:
 
     # --- traces -----------------------------------------------------------------------------------------------------
 
-    def trace(self, segment: Segment, window: Window) -> Traced:
+    def trace(self, segment: Segment, window: Window) -> TracedWindow:
         """All operators' tuples in a window, by one job."""
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         epoch = self.windowed(segment, window, steps=True)
         with self.tagged(f"trace of epoch {segment.epoch}", epoch):
             parts, names = self._parts(epoch, segment, window)
             chains = list(epoch.traced)
             versions = {n: epoch._versions(n) for tail in chains for n in self.tracing.chains[tail]}
             table = _united(self.spark, parts).toArrow() if parts else None
-        made = Traced(segment, window, Trace(edges, {}), versions=versions)
+        made = TracedWindow(segment, window, Trace(edges, {}), versions=versions)
         given: dict[str, list[Tuple]] = {}
         ends: dict[str, list[Tuple]] = {}
         if table is not None:
@@ -224,7 +208,7 @@ class Tracer:
         self, epoch: Windowed, segment: Segment, window: Window
     ) -> tuple[list[DataFrame], list[tuple[str, list[str]]]]:
         plan, level = self.tracing, segment.level
-        edges = edges_of(plan, level)
+        edges = self.edges(level)
         wanted = [
             n
             for n in edges.inputs
@@ -290,7 +274,7 @@ class Tracer:
         self,
         table: pa.Table,
         chains: list[str],
-        made: Traced,
+        made: TracedWindow,
         given: dict[str, list[Tuple]],
         ends: dict[str, list[Tuple]],
     ) -> None:
@@ -321,7 +305,7 @@ class Tracer:
                     place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
                     made.records.setdefault(name, {})[record.port, place] = record
 
-    def _arrivals(self, edges: Edges, made: Traced) -> dict[str, dict[tuple[int, Position], int]]:
+    def _arrivals(self, edges: Edges, made: TracedWindow) -> dict[str, dict[tuple[int, Position], int]]:
         """For operators that took tuples as they arrived: each tuple's place in that order, as they took them now."""
         found: dict[str, dict[tuple[int, Position], int]] = {}
         for name, order in edges.order.items():
@@ -356,7 +340,7 @@ class Tracer:
 
         Goes through the segment up to there.
         """
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         epoch = self.windowed(segment, Window(AT_END), steps=True)
         epoch.checks = True
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
@@ -366,7 +350,7 @@ class Tracer:
             if not epoch.traced:
                 return None
             table = _united(self.spark, self._told(epoch)).toArrow()
-        found = Traced(segment, epoch.window, Trace(edges, {}))
+        found = TracedWindow(segment, epoch.window, Trace(edges, {}))
         self._read_python(table, list(epoch.traced), found, {}, {})
         return min(found.failures, key=lambda f: f[1].at or (), default=None)
 
@@ -394,7 +378,7 @@ class Tracer:
         if name in self.inside:
             return self._places_inside(segment, name, skip, count, low)
         epoch = self.windowed(segment, Window(low))
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         ups = [edges.inputs[name][port] for port in edges.ports(name)]
         wide = max(self.tracing.width[up] for up in ups)
         with self.tagged(f"places in epoch {segment.epoch}", epoch):
@@ -437,7 +421,7 @@ class Tracer:
         return [tuple(at) for at in found.column("at").to_pylist()]
 
     def counted_before(
-        self, traced: Traced, before: Mapping[str, Counters], wanted: Sequence[str]
+        self, traced: TracedWindow, before: Mapping[str, Counters], wanted: Sequence[str]
     ) -> dict[str, Counters]:
         """What operators had taken and given when a window began, from what they had when its epoch began."""
         segment, window = traced.segment, traced.window
@@ -465,7 +449,7 @@ class Tracer:
     def _built(self, segment: Segment, wanted: Sequence[str]) -> dict[str, Counters]:
         """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
         placement, level = self.tracing.placement, segment.level
-        working = edges_of(self.tracing, level).inputs
+        working = self.edges(level).inputs
         made: dict[str, Counters] = {}
         for name, counted in self._logged(segment).items():
             if name not in wanted:
@@ -481,7 +465,7 @@ class Tracer:
         self, segment: Segment, window: Window, inside: Mapping[str, int], wanted: Sequence[str]
     ) -> dict[str, Counters]:
         """Operators' counters over a window; `inside` are the tuples given inside of chains of Python operators."""
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         leaves = leaves_of(self.tracing, segment.level)
         here = {n: edges.inputs[n] for n in edges.inputs if n in wanted}
         feeding = {up for ups in edges.inputs.values() for up in ups if up in edges.inputs}
