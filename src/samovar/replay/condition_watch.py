@@ -15,7 +15,7 @@ from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
 from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.queries import matching_tuples
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.live.interactions import Interactions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from samovar.errors import ReplayDiffers, TimeTravelError
 from samovar.positions import Position, Window
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_window import Cursor, TracedWindow
 

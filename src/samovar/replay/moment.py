@@ -14,7 +14,7 @@ from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
 from samovar.replay.line_trace import Line, run_lines
 from samovar.replay.queries import find_last_change
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.state_pages import page_of
 from samovar.replay.trace.model import Change, Step, StepKey, Trace, Tuple
 from samovar.replay.trace.segments import Segment

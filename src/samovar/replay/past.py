@@ -18,7 +18,7 @@ from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
 from samovar.replay.provenance import Origin, find_origins
 from samovar.replay.queries import Predicate, find_first, log_rows
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.plans import plans_of
 from samovar.runtime.recorded_run import Past as Recorded

@@ -15,7 +15,7 @@ from samovar.graph import operators as ops
 from samovar.positions import PAD, Position, Window
 from samovar.replay.jumps import after_tuple
 from samovar.replay.queries import in_group, matching_inputs
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_window import Cursor, TracedWindow

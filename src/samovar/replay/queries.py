@@ -31,7 +31,7 @@ from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.conditions import Asked, rows_asked
 from samovar.replay.jumps import after_tuple
-from samovar.replay.session import ReplaySession
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.group_states import first_group
 from samovar.replay.state.state_changes import attributes
 from samovar.replay.trace.model import parent_of
