@@ -18,7 +18,7 @@ from samovar.replay.state.state_changes import Timeline, apply_changes, attribut
 from samovar.replay.trace.model import Change
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import Tracer
-from samovar.runtime.exchange.code_switch import brought
+from samovar.runtime.exchange.code_switch import restored_version
 from samovar.runtime.exchange.task import Version
 
 __all__ = ["Timelines"]
@@ -137,9 +137,9 @@ class Timelines:
             deltas.append(traced.bases[operator][partition])
         records = (traced.record(step) for step in steps[:number])
         deltas += [r.changes for r in records if r is not None and r.bucket == partition]
-        turns = self.tracer.turns(epoch, operator)
-        own = [turn for turn in turns if turn.places is not None or turn.bucket == partition]
-        return brought(self.tracer.code_at(epoch)[operator], own, version, deltas)
+        switches = self.tracer.switches(epoch, operator)
+        own = [s for s in switches if s.places is not None or s.bucket == partition]
+        return restored_version(self.tracer.code_at(epoch)[operator], own, version, deltas)
 
 
 def _together(states: States, maps: set[str]) -> dict[str, Any]:
