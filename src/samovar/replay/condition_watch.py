@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
-from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.conditions import ConditionRows, condition_rows
 from samovar.replay.queries import matching_tuples
 from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
@@ -54,9 +54,9 @@ class Watch:
         self._running: list[Future[list[Interaction]]] = []
         self._plans: Plans | None = None
 
-    def _checked(self) -> Asked:
+    def _checked(self) -> ConditionRows:
         plan = self.context.plan
-        asked = rows_asked(self.context.spark, plan, self.operator, self.condition)
+        asked = condition_rows(self.context.spark, plan, self.operator, self.condition)
         if plan.placement.ends(self.operator) and asked.rows == "given":
             taken = [f.name for up in plan.graph.ops[self.operator].inputs for f in plan.schemas[up].fields]
             raise TimeTravelError(
@@ -89,10 +89,7 @@ class Watch:
         history = History(started=context.history.started, epochs=epochs)
         if self._plans is None:
             self._plans = plans_of(context.recording, history, context.spark)
-        plans = self._plans
-        tracer = Tracer(
-            context.spark, plans.plan, plans.tracing, plans.sources, context.recording, history, plans.code
-        )
+        tracer = Tracer(context.spark, self._plans, context.recording, history)
         session = ReplaySession(tracer)
         made: list[Interaction] = []
         try:

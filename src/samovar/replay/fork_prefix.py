@@ -26,8 +26,7 @@ from samovar.graph import operators as ops
 from samovar.positions import Position, Window
 from samovar.record.log import EpochCommitted
 from samovar.record.state_files import Header, mark_name
-from samovar.record.store import slug_unique
-from samovar.replay.links import link
+from samovar.record.store import link, slug_unique
 from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.exchange.kept_rows import kept_files, kept_folder

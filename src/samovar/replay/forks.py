@@ -37,9 +37,8 @@ from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
-from samovar.record.store import History, Recording, slug_unique
+from samovar.record.store import History, Recording, link, slug_unique
 from samovar.replay.fork_prefix import Beginning, usable_mark
-from samovar.replay.links import link
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext

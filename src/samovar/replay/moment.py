@@ -12,11 +12,11 @@ from samovar.errors import TimeTravelError, UnknownName
 from samovar.positions import END
 from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
-from samovar.replay.line_trace import Line, run_lines
+from samovar.replay.line_trace import ExecutedLine, run_lines
 from samovar.replay.queries import find_last_change
 from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.state_pages import page_of
-from samovar.replay.trace.model import Change, Step, StepKey, Trace, Tuple
+from samovar.replay.trace.model import StateChange, Step, StepKey, Trace, Tuple
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.stepper import (
     Overlap,
@@ -39,7 +39,7 @@ class StepInfo:
     operator: str
     row: Mapping[str, Any] | None
     outputs: tuple[Mapping[str, Any], ...]
-    changes: tuple[Change, ...]
+    changes: tuple[StateChange, ...]
     port: int = 0
     taken: Tuple | None = None
     """The tuple that was processed, for `moment.scope`; None for the step at the end of the input."""
@@ -241,7 +241,7 @@ class Moment:
         ]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StateChange]:
         """What changed in all states since the moment before; after a jump, what the last step changed."""
         if self._previous is None:
             return list(self.last.changes) if self.last is not None else []
@@ -265,7 +265,7 @@ class Moment:
         cursor = find_last_change(self._session, self._cursor, operator, key, name)
         return None if cursor is None else Moment(self._session, cursor)
 
-    def lines(self, operator: str | None = None) -> list[Line]:
+    def lines(self, operator: str | None = None) -> list[ExecutedLine]:
         """The lines that a Python operator's last step before this moment ran, with the locals at each."""
         last = self._cursor.last
         chosen = operator or (last[0] if last else "")

@@ -14,7 +14,6 @@ from samovar.errors import TimeTravelError, UnknownName
 from samovar.positions import Position
 from samovar.record.log import Interaction
 from samovar.replay import jumps
-from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
 from samovar.replay.provenance import Origin, find_origins
 from samovar.replay.queries import Predicate, find_first, log_rows
@@ -52,11 +51,7 @@ class Past(Recorded):
                     )
                 spark = self._spark if self._spark is not None else spark_session()
                 plans = plans_of(self._recording, history, spark, flow=self._flow)
-                self._opened = ReplaySession(
-                    Tracer(
-                        spark, plans.plan, plans.tracing, plans.sources, self._recording, history, plans.code
-                    )
-                )
+                self._opened = ReplaySession(Tracer(spark, plans, self._recording, history))
             return self._opened
 
     @property
@@ -73,7 +68,7 @@ class Past(Recorded):
     ) -> Moment:
         """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), `jump("I3")`, or the end: `jump()`."""
         session = self._session
-        if not isinstance(to, Interaction) and to is not None and tuples is None and epoch is None:
+        if isinstance(to, str) and tuples is None and epoch is None:
             known = {made.id: made for made in self.interactions}
             if to not in known and to not in session.operators:
                 raise UnknownName(to, [*known, *session.operators], what="an interaction or an operator")
@@ -112,13 +107,13 @@ class Past(Recorded):
         """The moment just before an operator took a tuple: its epoch and position are those `why` tells."""
         return self._after(operator, epoch, tuple(position)).step_back()
 
-    def jump_cost(self, to: str | Interaction) -> JumpCost:
+    def jump_cost(self, to: str | Interaction) -> jumps.JumpCost:
         """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`)."""
         history = self.history
         made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
         if made is None:
             raise UnknownName(str(to), [i.id for i in self.interactions], what="an interaction of the run")
-        return jump_cost(self._recording, history, read_graph(self._recording), made)
+        return jumps.jump_cost(self._recording, history, read_graph(self._recording), made)
 
     def failure(self) -> Moment | None:
         """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one."""

@@ -29,7 +29,7 @@ from samovar.ids import new_attempt
 from samovar.positions import AT_END, END, Position, Window
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
-from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.conditions import ConditionRows, condition_rows
 from samovar.replay.jumps import after_tuple
 from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.group_states import first_group
@@ -81,7 +81,7 @@ def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> C
             return _earliest(tracer.probe(segment, operator, own, low=piece.low))
     else:
         text = _sql(operator, predicate)
-        asked = rows_asked(tracer.spark, tracer.plan, operator, text)
+        asked = condition_rows(tracer.spark, tracer.plan, operator, text)
         _check_flows(session, operator)
         probe, places = None, [(segment, Window()) for segment in segments]
         ends = asked.rows == "given" and tracer.plan.shape(operator) == "keep"
@@ -226,7 +226,7 @@ def matching_tuples(
     segment: Segment,
     operator: str,
     text: str | Column,
-    asked: Asked,
+    asked: ConditionRows,
     count: int | None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
@@ -364,7 +364,7 @@ def log_rows(session: ReplaySession, operator: str, expression: str, where: str 
     session.op(operator)
     tracer = session.tracer
     made: list[pa.Table] = []
-    asked = rows_asked(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
+    asked = condition_rows(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
     _check_flows(session, operator)
     if asked.rows == "given" and tracer.plan.placement.ends(operator):
         raise TimeTravelError(

@@ -18,7 +18,7 @@ from samovar.compile.native import hidden
 from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, quote_name, split_alias
 from samovar.positions import BEFORE_ALL, Position, Window, position_columns, reaches_sql
-from samovar.replay.trace.model import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.replay.trace.segments import Segment, only_native
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def group_changes(
     window: Window,
     base: Mapping[Any, Group],
     inputs: Mapping[Position, Mapping[str, Any]],
-) -> dict[Position, list[Change]]:
+) -> dict[Position, list[StateChange]]:
     """For each input tuple of a window (`inputs` are their rows), how its group changed."""
     stored = isinstance(base, StoredGroups)
     shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
@@ -158,7 +158,7 @@ def group_changes(
     rows = table.to_pylist(maps_as_pydicts="strict")
     rows.sort(key=lambda r: r["__sv_at"])
     now: dict[Any, Any] = {}
-    made: dict[Position, list[Change]] = {}
+    made: dict[Position, list[StateChange]] = {}
     for row in rows:
         at = tuple(row["__sv_at"])
         ((key, value),) = _groups([row], names, len(keys))
@@ -173,7 +173,9 @@ def group_changes(
         known = base.known if isinstance(base, StoredGroups) else base
         before_value = now.get(key, known.get(key, ABSENT))
         now[key] = value
-        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value, True)]
+        made[at] = (
+            [] if value == before_value else [StateChange(name, "groups", key, before_value, value, True)]
+        )
     return made
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from samovar.record.blocks import patched
-from samovar.replay.trace.model import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.runtime.exchange.plain_states import attributes, merged
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
@@ -72,7 +72,7 @@ class MapView(Mapping[Any, Any]):
 class Timeline:
     """One operator's state over a window. `changes[n]` is what its n-th step changed."""
 
-    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[Change]]) -> None:
+    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[StateChange]]) -> None:
         self.base = base
         self.changes = changes
 
@@ -100,39 +100,39 @@ class Timeline:
 
 def apply_changes(
     operator: str, state: dict[str, Any], delta: Mapping[str, Any], pickled: dict[str, bytes]
-) -> list[Change]:
+) -> list[StateChange]:
     """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before.
 
     `pickled` holds the plain values as the worker knows them: of a large one, only the blocks that changed are told.
     """
-    made: list[Change] = []
+    made: list[StateChange] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
         target: dict[Any, Any] = state.setdefault(name, {})
         lost = {k: target.pop(k) for k in (list(target) if replaced else deleted) if k in target}
-        made += [Change(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed]
+        made += [StateChange(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed]
         for key, value in changed.items():
             before = lost.get(key, target.get(key, ABSENT))
             if before is ABSENT or not _same(before, value):
-                made.append(Change(operator, name, key, before, value, True))
+                made.append(StateChange(operator, name, key, before, value, True))
             target[key] = value
     for name, (base, items) in delta["lists"].items():
         held: list[Any] = state.setdefault(name, [])
         if base is None:
-            made.append(Change(operator, name, None, list(held), list(items)))
+            made.append(StateChange(operator, name, None, list(held), list(items)))
             state[name] = list(items)
         else:
-            made += [Change(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
+            made += [StateChange(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
             held.extend(items)
     for name, told in delta["values"].items():
         pickled[name] = patched(pickled.get(name), told)
         value = pickle.loads(pickled[name])
         before = state.get(name, ABSENT)
         if "whole" not in delta or before is ABSENT or not _same(before, value):
-            made.append(Change(operator, name, None, before, value))
+            made.append(StateChange(operator, name, None, before, value))
         state[name] = value
     for name in delta["gone"]:
         if name in state:
-            made.append(Change(operator, name, None, state.pop(name), ABSENT))
+            made.append(StateChange(operator, name, None, state.pop(name), ABSENT))
     return made
 
 

@@ -15,7 +15,7 @@ from samovar.record.log import Counters
 from samovar.record.state_files import read_state, restore
 from samovar.replay.state.group_states import group_changes, groups_at_start
 from samovar.replay.state.state_changes import Timeline, apply_changes, attributes, merged
-from samovar.replay.trace.model import Change
+from samovar.replay.trace.model import StateChange
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.exchange.code_switch import restored_version
@@ -71,7 +71,7 @@ class Timelines:
     def _of_python(self, traced: TracedWindow, operator: str) -> Timeline:
         states, pickled = self._states(traced, operator)
 
-        def applied(partition: int, delta: dict[str, Any]) -> list[Change]:
+        def applied(partition: int, delta: dict[str, Any]) -> list[StateChange]:
             state = states.setdefault(partition, self._fresh(operator))
             return apply_changes(operator, state, delta, pickled.setdefault(partition, {}))
 
@@ -86,7 +86,7 @@ class Timelines:
             n: dict(v) if isinstance(v, dict) else list(v) if isinstance(v, list) else v
             for n, v in base.items()
         }
-        changes: list[list[Change]] = []
+        changes: list[list[StateChange]] = []
         for step in traced.steps(operator):
             record = traced.record(step)
             records = traced.ended.get(operator, []) if step.taken is None else [record] if record else []
@@ -154,11 +154,13 @@ def _together(states: States, maps: set[str]) -> dict[str, Any]:
     return together
 
 
-def _in_partition(change: Change, partition: int, state: dict[str, Any]) -> Change:
+def _in_partition(change: StateChange, partition: int, state: dict[str, Any]) -> StateChange:
     """A change as it shows in the state of all key partitions together."""
     if isinstance(state.get(change.name), list) and not change.whole:
         held: list[Any] = state[change.name]
-        return Change(change.operator, change.name, partition, held[: change.key], held[: change.key + 1])
+        return StateChange(
+            change.operator, change.name, partition, held[: change.key], held[: change.key + 1]
+        )
     if change.whole:
-        return Change(change.operator, change.name, partition, change.before, change.after)
+        return StateChange(change.operator, change.name, partition, change.before, change.after)
     return change

@@ -14,8 +14,8 @@ from samovar.positions import END, Position, input_of, padded
 
 __all__ = [
     "ABSENT",
-    "Change",
     "Edges",
+    "StateChange",
     "Step",
     "StepKey",
     "Trace",
@@ -54,7 +54,7 @@ class Tuple:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What a step changed in a state: `before` or `after` is ABSENT where a key came or went."""
 
     operator: str

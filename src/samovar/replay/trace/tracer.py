@@ -53,8 +53,8 @@ from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
 from samovar.runtime.live.expression_change import expressions_at, plan_with
 from samovar.runtime.live.modification import code_at
+from samovar.runtime.plans import Plans
 from samovar.runtime.sources.input_files import check_unchanged
-from samovar.runtime.sources.units import Source
 from samovar.runtime.spark.job_tags import tagged
 
 __all__ = ["Tracer"]
@@ -66,26 +66,17 @@ PIECE = 0.5
 class Tracer:
     """Traces the segments of one recording. Keeps the session, two plans, and what was computed again."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        plan: Plan,
-        tracing: Plan,
-        sources: dict[str, Source],
-        recording: Recording,
-        history: History,
-        code: dict[str, bytes],
-    ) -> None:
+    def __init__(self, spark: SparkSession, plans: Plans, recording: Recording, history: History) -> None:
         self.spark = spark
-        self.plan = plan
-        self.tracing = tracing
-        self.sources = sources
+        self.plan = plans.plan
+        self.tracing = plans.tracing
+        self.sources = plans.sources
         self.recording = recording
         self.history = history
-        self.code = code
+        self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
-        self.leaves = Leaves(tracing, sources, self.leaf_positions, self.mended)
-        self.tally = Tally(tracing, self.leaves, self._fetched)
+        self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
+        self.tally = Tally(self.tracing, self.leaves, self._fetched)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
