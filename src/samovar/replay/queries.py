@@ -23,10 +23,9 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden
 from samovar.compile.sqltext import split_alias
 from samovar.errors import TimeTravelError, nearest
-from samovar.graph import operators as ops
 from samovar.graph.state import declared
 from samovar.ids import new_attempt
-from samovar.positions import AT_END, END, Position, Window
+from samovar.positions import AT_END, END, START, Position, Window
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
 from samovar.replay.conditions import ConditionRows, condition_rows
@@ -38,6 +37,7 @@ from samovar.replay.trace.model import parent_of
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
 from samovar.replay.trace.traced_window import Cursor
+from samovar.replay.trace.tracer import positions_in
 from samovar.runtime.failures.spark_errors import Said
 
 __all__ = [
@@ -68,17 +68,15 @@ def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> C
     callable of its state. For others: SQL over the rows they take or give (`conditions.py`). What an operator gives at
     its end (a window, a full join) holds from there on.
     """
-    session.op(operator)
-    tracer = session.tracer
-    op = tracer.plan.graph.ops[operator]
+    tracer, python = session.tracer, session.is_python(operator)
     segments = [s for s in session.segments if session.taken_in(s, operator)]
-    if isinstance(op, ops.Python):
+    if python:
         probe = _probe(session, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
         places = [(segment, piece) for segment in segments for piece in tracer.pieces(segment)]
 
         def search(segment: Segment, piece: Window) -> Position | None:
             own = replace(probe, before=piece.high)
-            return _earliest(tracer.probe(segment, operator, own, low=piece.low))
+            return min(_places(tracer.probe(segment, operator, own, low=piece.low)), default=None)
     else:
         text = _sql(operator, predicate)
         asked = condition_rows(tracer.spark, tracer.plan, operator, text)
@@ -95,7 +93,7 @@ def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> C
                 return first_group(tracer, segment, operator, text)
             return next((at for _, at in matching_tuples(session, segment, operator, text, asked, 1)), None)
 
-    with _said(operator, predicate):
+    with _as_our_error(operator, predicate):
         for (segment, _), at in _in_order(places, lambda place: search(*place)):
             if at is not None:
                 if probe is not None:
@@ -135,14 +133,8 @@ def _settled(search: Future[Position | None]) -> bool:
     return search.done() and (search.exception() is not None or search.result() is not None)
 
 
-def _earliest(records: list[Record]) -> Position | None:
-    places = [AT_END if r.ended else tuple(r.at or ()) for r in records]
-    return min(places, default=None)
-
-
-def _latest(records: list[Record]) -> Position | None:
-    places = [AT_END if r.ended else tuple(r.at or ()) for r in records]
-    return max(places, default=None)
+def _places(records: list[Record]) -> list[Position]:
+    return [AT_END if record.ended else record.at or START for record in records]
 
 
 def _probe(session: ReplaySession, operator: str, predicate: Predicate, over: Path) -> Probe:
@@ -183,8 +175,8 @@ def _sql(operator: str, predicate: Predicate) -> str:
 
 
 @contextmanager
-def _said(operator: str, predicate: Predicate) -> Iterator[None]:
-    """Spark's complaint about a condition as our own error."""
+def _as_our_error(operator: str, predicate: Predicate) -> Iterator[None]:
+    """Raise what Spark says about a condition as a TimeTravelError."""
     try:
         yield
     except PySparkException as error:
@@ -197,7 +189,7 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
 
 def _check_flows(session: ReplaySession, operator: str) -> None:
     """Raise when an operator's tuples are in no epoch: what is read whole for a join has no moments of its own."""
-    plan = session.tracer.plan
+    plan = session.plan
     if plan.placement.streams[operator] or plan.placement.is_sink(operator) or plan.placement.ends(operator):
         return
     joins = [n for n in plan.placement.inline if operator in {u.name for u in plan.graph.upstream(n)}]
@@ -212,13 +204,12 @@ def _check_flows(session: ReplaySession, operator: str) -> None:
 
 def _gave_at_end(session: ReplaySession, operator: str, text: str) -> bool:
     """Whether an operator that gives its rows at its end gave one that meets a condition."""
-    level = min(session.tracer.plan.placement.streams[operator], default=None)
+    level = min(session.plan.placement.streams[operator], default=None)
     segment = next((s for s in session.segments if s.level == level and s.first), None)
     if segment is None or level is None:
         return False
-    epoch = session.tracer.windowed(segment, Window())
-    with session.tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        return not epoch.frames.stream(operator, level).alias(operator).filter(text).limit(1).isEmpty()
+    with session.tracer.streams(segment) as stream:
+        return not stream(operator).alias(operator).filter(text).limit(1).isEmpty()
 
 
 def matching_tuples(
@@ -232,20 +223,19 @@ def matching_tuples(
     """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
     if asked.rows == "taken":
         return matching_inputs(session, segment, operator, text, count, asked.ports)
-    tracer, edges = session.tracer, session.tracer.edges(segment.level)
-    epoch = tracer.unpruned(segment)
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(operator, segment.level).alias(operator)
+    edges = session.tracer.edges(segment.level)
+    with session.tracer.streams(segment, unpruned=True) as stream:
+        df = stream(operator).alias(operator)
         ports, places = edges.ports(operator), hidden(df)
         if len(ports) == 1:  # many rows may come of one tuple: its place is the first part of theirs
             places = places[: edges.width[edges.inputs[operator][ports[0]]]]
         rows = df.filter(text).select(F.array(*places).alias("at")).distinct().orderBy("at")
-        found = (rows if count is None else rows.limit(count)).toArrow().column("at").to_pylist()
-    found = [at for at in found if at[0] < END]  # what is given at an end comes of no tuple
+        outputs = positions_in(rows if count is None else rows.limit(count))
+    outputs = [at for at in outputs if at[0] < END]  # what is given at an end comes from no tuple
     if len(ports) == 1:
-        return [(ports[0], tuple(at)) for at in found]
-    made = (parent_of(edges, operator, tuple(at)) for at in found)
-    return sorted((pair for pair in made if pair is not None), key=lambda pair: (pair[1], pair[0]))
+        return [(ports[0], at) for at in outputs]
+    inputs = (parent_of(edges, operator, at) for at in outputs)
+    return sorted((pair for pair in inputs if pair is not None), key=lambda pair: (pair[1], pair[0]))
 
 
 def matching_inputs(
@@ -257,19 +247,16 @@ def matching_inputs(
     ports: Sequence[int] | None = None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of an operator's input tuples that meet a condition, in order."""
-    tracer = session.tracer
     edges = session.tracer.edges(segment.level)
-    epoch = tracer.windowed(segment, Window())
-    found: list[tuple[int, Position]] = []
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+    inputs: list[tuple[int, Position]] = []
+    with session.tracer.streams(segment) as stream:
         for port in edges.ports(operator) if ports is None else ports:
             up = edges.inputs[operator][port]
-            df = epoch.frames.stream(up, segment.level).alias(up)
+            df = stream(up).alias(up)
             df = df.filter(text) if text is not None else df
-            df = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
-            rows = (df if count is None else df.limit(count)).toArrow()
-            found += [(port, tuple(at)) for at in rows.column("at").to_pylist()]
-    return sorted(found, key=lambda pair: (pair[1], pair[0]))[:count]
+            rows = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
+            inputs += [(port, at) for at in positions_in(rows if count is None else rows.limit(count))]
+    return sorted(inputs, key=lambda pair: (pair[1], pair[0]))[:count]
 
 
 # --- the last change ------------------------------------------------------------------------------------------------
@@ -335,20 +322,19 @@ def _last_touch(
     before: Position | None,
 ) -> Position | None:
     tracer = session.tracer
-    if isinstance(tracer.plan.graph.ops[operator], ops.Python):
-        return _latest(tracer.probe(segment, operator, Probe(0, key=(name, key), before=before)))
+    if session.is_python(operator):
+        records = tracer.probe(segment, operator, Probe(0, key=(name, key), before=before))
+        return max(_places(records), default=None)
     if tracer.plan.shape(operator) != "accumulate":
         return None
-    epoch = tracer.windowed(segment, Window(None, before))
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(tracer.plan.graph.ops[operator].inputs[0], segment.level)
+    with tracer.streams(segment, Window(None, before)) as stream:
+        df = stream(session.op(operator).inputs[0])
         rows = df.filter(in_group(session, operator, key)).select(F.array(*hidden(df)).alias("at"))
-        found = rows.orderBy(F.desc("at")).limit(1).toArrow().column("at").to_pylist()
-    return tuple(found[0]) if found else None
+        return next(iter(positions_in(rows.orderBy(F.desc("at")).limit(1))), None)
 
 
 def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
-    keys = session.tracer.plan.keys(operator)
+    keys = session.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
     made = F.lit(True)
     for text, value in zip(keys, values, strict=True):
@@ -372,17 +358,16 @@ def log_rows(session: ReplaySession, operator: str, expression: str, where: str 
             operator=operator,
             hint="Ask the operator behind it.",
         )
-    with _said(operator, expression):
+    with _as_our_error(operator, expression):
         for segment in session.segments:
             if not session.taken_in(segment, operator):
                 continue
             edges = session.tracer.edges(segment.level)
             given = asked.rows == "given"
-            epoch = tracer.unpruned(segment) if given else tracer.windowed(segment, Window())
-            with tracer.tagged(f"log in epoch {segment.epoch}", epoch):
+            with tracer.streams(segment, what="log", unpruned=given) as stream:
                 for port in edges.ports(operator)[:1] if given else asked.ports:
                     name = operator if given else edges.inputs[operator][port]
-                    df = epoch.frames.stream(name, segment.level).alias(name)
+                    df = stream(name).alias(name)
                     chosen = df.filter(where) if where else df
                     order = hidden(df)
                     made.append(

@@ -26,8 +26,8 @@ from samovar.replay.trace.segments import Segment, only_native
 
 __all__ = ["Tally"]
 
-Job = Callable[[Segment, Callable[[Callable[[str], DataFrame]], DataFrame]], pa.Table]
-"""Makes a frame from the streams of a segment and fetches it."""
+Job = Callable[..., pa.Table]
+"""Makes a frame (`make`) from the streams of a segment and fetches it."""
 
 
 class _Counted:
@@ -129,7 +129,7 @@ class Tally:
                 parts.append(own.select(F.lit(number).alias("op"), "source", "chunk", "n"))
             return reduce(lambda a, b: a.union(b), parts)
 
-        table = self._job(segment, counts).sort_by(
+        table = self._job(segment, make=counts).sort_by(
             [("op", "ascending"), ("source", "ascending"), ("chunk", "ascending")]
         )
         numbers = table.column("op").to_numpy()

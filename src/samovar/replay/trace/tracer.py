@@ -15,7 +15,7 @@ import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,11 @@ from samovar.runtime.plans import Plans
 from samovar.runtime.sources.input_files import check_unchanged
 from samovar.runtime.spark.job_tags import tagged
 
-__all__ = ["Tracer"]
+__all__ = ["Tracer", "positions_in"]
 
+Streams = Callable[[str], DataFrame]
+"""From an operator to the rows it gives."""
+ALL = Window()
 PIECE = 0.5
 """Seconds of a run that are worth a search of their own."""
 
@@ -76,7 +79,7 @@ class Tracer:
         self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
         self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
-        self.tally = Tally(self.tracing, self.leaves, self._fetched)
+        self.tally = Tally(self.tracing, self.leaves, partial(self._count, window=ALL))
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
@@ -118,13 +121,6 @@ class Tracer:
         return Windowed(
             context, original, segment, window, self.scratch, steps=steps, near=near, builds=builds
         )
-
-    def unpruned(self, segment: Segment) -> Windowed:
-        """The whole segment with all columns of build sides, for questions that may name any of them."""
-        epoch = self.windowed(segment, Window())
-        epoch.builds = {}  # not those without the columns that nobody needs
-        epoch.prunes = False
-        return epoch
 
     def edges(self, level: int) -> Edges:
         """The operators at work on a level."""
@@ -370,20 +366,18 @@ class Tracer:
         """Positions of an operator's input tuples in a segment (from `low` on), in canonical order, some of them."""
         if name in self.inside:
             return self._places_inside(segment, name, skip, count, low)
-        epoch = self.windowed(segment, Window(low))
         edges = self.edges(segment.level)
         ups = [edges.inputs[name][port] for port in edges.ports(name)]
         wide = max(self.tracing.width[up] for up in ups)
-        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+        with self.streams(segment, Window(low), what="places") as stream:
             frames = []
             for port, up in enumerate(ups):
-                df = epoch.frames.stream(up, segment.level)
+                df = stream(up)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
                 places = map(F.expr, padded_columns(hidden(df), wide))
                 frames.append(df.select(F.array(*places).alias("at"), F.lit(port).alias("port")))
             every = reduce(lambda a, b: a.union(b), frames)
-            found = every.orderBy("at", "port").offset(skip).limit(count).toArrow()
-        return [tuple(at) for at in found.column("at").to_pylist()]
+            return positions_in(every.orderBy("at", "port").offset(skip).limit(count))
 
     @cached_property
     def inside(self) -> frozenset[str]:
@@ -400,18 +394,16 @@ class Tracer:
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
         """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
-        epoch = self.windowed(segment, Window())
         leaves = leaves_of(self.tracing, segment.level)
         width = min(self.tracing.width[n] for n in leaves)
-        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+        with self.streams(segment, what="places") as stream:
             frames = []
             for name in leaves:
-                df = epoch.frames.stream(name, segment.level)
+                df = stream(name)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
                 frames.append(df.select(F.array(*hidden(df)[:width]).alias("at")))
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
-            found = (every if count is None else every.limit(count)).toArrow()
-        return [tuple(at) for at in found.column("at").to_pylist()]
+            return positions_in(every if count is None else every.limit(count))
 
     def counted_before(
         self, traced: TracedWindow, before: Mapping[str, Counters], wanted: Sequence[str]
@@ -483,25 +475,33 @@ class Tracer:
         if not left:
             return known
 
-        def counts(stream: Callable[[str], DataFrame]) -> DataFrame:
+        def counts(stream: Streams) -> DataFrame:
             parts = [
                 stream(n).agg(F.count(F.lit(1)).alias("n")).select(F.lit(n).alias("op"), "n") for n in left
             ]
             return reduce(lambda a, b: a.union(b), parts)
 
-        rows = self._fetched(segment, counts, window).to_pylist()
+        rows = self._count(segment, window, counts).to_pylist()
         return known | {r["op"]: int(r["n"]) for r in rows}
 
-    def _fetched(
-        self,
-        segment: Segment,
-        make: Callable[[Callable[[str], DataFrame]], DataFrame],
-        window: Window = Window(),  # noqa: B008 - it cannot be changed
-    ) -> pa.Table:
+    def _count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
         """What a frame made from the streams of a segment holds."""
+        with self.streams(segment, window, what="counts") as stream:
+            return make(stream).toArrow()
+
+    @contextlib.contextmanager
+    def streams(
+        self, segment: Segment, window: Window = ALL, *, what: str = "search", unpruned: bool = False
+    ) -> Iterator[Streams]:
+        """The rows that operators give in a window, with their positions.
+
+        `unpruned`: with all columns of build sides, for questions that may name any of them.
+        """
         epoch = self.windowed(segment, window)
-        with self.tagged(f"counts in epoch {segment.epoch}", epoch):
-            return make(lambda name: epoch.frames.stream(name, segment.level)).toArrow()
+        if unpruned:
+            epoch.builds, epoch.prunes = {}, False
+        with self.tagged(f"{what} in epoch {segment.epoch}", epoch):
+            yield lambda name: epoch.frames.stream(name, segment.level)
 
     @contextlib.contextmanager
     def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
@@ -534,6 +534,11 @@ class Tracer:
             kept = [str(f) for files in self.recording.state_files(name, own).values() for f, _ in files]
             for file in (*(f for v in epoch._versions(name).values() for f in v.files), *kept):
                 read_state(Path(file))
+
+
+def positions_in(df: DataFrame) -> list[Position]:
+    """The positions that a frame has in its column `at`."""
+    return [tuple(at) for at in df.toArrow().column("at").to_pylist()]
 
 
 def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Counters]:
