@@ -29,7 +29,7 @@ def test_what_files_tell_is_what_a_job_counts(
     run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
     with sv.open(run.recording, spark=spark) as past:
         tally, segment = past._session.tracer.tally, past._session.segments[0]
-        told = {n: tally._told(segment, n) for n in ("a", "b", "doubled", "both", "again", "thirds")}
+        told = {n: tally._from_files(segment, n) for n in ("a", "b", "doubled", "both", "again", "thirds")}
         assert {n for n, known in told.items() if known} == {"a", "b", "doubled", "both", "again"}
         for name, known in told.items():
             tally._count(segment, [name])

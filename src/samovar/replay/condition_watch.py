@@ -72,8 +72,8 @@ class Watch:
         epochs = list(self.context.history.epochs)
         looking = self._pool.submit(self._look, fact, epochs)
         self._running.append(looking)
-        if self.reached is not None and looking.exception() is None and (made := looking.result()):
-            self.reached(self.operator, fact.epoch, made[0].id, len(made))
+        if self.reached is not None and looking.exception() is None and (marked := looking.result()):
+            self.reached(self.operator, fact.epoch, marked[0].id, len(marked))
 
     def finish(self) -> None:
         """Wait until all epochs are looked through."""
@@ -91,7 +91,7 @@ class Watch:
             self._plans = plans_of(context.recording, history, context.spark)
         tracer = Tracer(context.spark, self._plans, context.recording, history)
         session = ReplaySession(tracer)
-        made: list[Interaction] = []
+        marked: list[Interaction] = []
         try:
             for segment in session.segments:
                 if segment.epoch != fact.epoch or not session.taken_in(segment, self.operator):
@@ -100,7 +100,7 @@ class Watch:
                     session, segment, self.operator, self.condition, self._asked, self.limit
                 )
                 for _, at in found:
-                    made.append(
+                    marked.append(
                         Interaction(
                             id=self.interactions.new_id(),
                             at=fact.at,
@@ -113,8 +113,8 @@ class Watch:
                     )
         finally:
             tracer.close()
-        if made and context.recording.log is not None:
-            noted = InteractionsMade(at=time.time(), made=tuple(made))
+        if marked and context.recording.log is not None:
+            noted = InteractionsMade(at=time.time(), made=tuple(marked))
             context.recording.log.append(noted)
             context.history.add(noted)
-        return made
+        return marked

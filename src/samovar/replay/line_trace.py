@@ -67,13 +67,13 @@ def _traced(kind: type, call: Any) -> list[ExecutedLine]:
         for value in vars(base).values()
         if (code := _code_of(value)) is not None and base is not Operator and base is not object
     }
-    made: list[ExecutedLine] = []
+    lines: list[ExecutedLine] = []
 
     def trace(frame: FrameType, event: str, value: Any) -> Any:
         if frame.f_code.co_filename not in files:
             return None
-        if event in ("line", "return", "exception") and len(made) < LIMIT:
-            made.append(
+        if event in ("line", "return", "exception") and len(lines) < LIMIT:
+            lines.append(
                 ExecutedLine(
                     frame.f_lineno,
                     linecache.getline(frame.f_code.co_filename, frame.f_lineno).rstrip("\n"),
@@ -94,12 +94,12 @@ def _traced(kind: type, call: Any) -> list[ExecutedLine]:
         pass
     finally:
         sys.settrace(before)
-    return made
+    return lines
 
 
 def _code_of(value: Any) -> CodeType | None:
-    found = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
-    return found if isinstance(found, CodeType) else None
+    code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _copied(value: Any) -> Any:

@@ -206,8 +206,8 @@ class Moment:
         """
         at = self._ready(operator, windows=1)
         trace = at._trace
-        found = waiting(trace, at._counts, operator, at._within(operator))
-        tuples = (trace.step(k).taken for k in found[:limit])
+        keys = waiting(trace, at._counts, operator, at._within(operator))
+        tuples = (trace.step(k).taken for k in keys[:limit])
         return [t for t in tuples if t is not None]
 
     @property
@@ -251,11 +251,11 @@ class Moment:
         """A tuple and all that was made from it, within the traced window."""
         trace = self._trace
         keys = trace.scope(trace.consumers(given))
-        found = {given: None}
+        tuples = {given: None}
         for key in sorted(keys, key=lambda k: (list(trace.steps).index(k[0]), k[1])):
             for out in trace.step(key).outputs:
-                found[out] = None
-        return list(found)
+                tuples[out] = None
+        return list(tuples)
 
     def last_change(self, operator: str, key: Any = None, name: str | None = None) -> Moment | None:
         """The moment after the last step, here or before, that changed a key of an operator's state.
@@ -300,17 +300,17 @@ class Moment:
         key = next_step(at._trace, at._counts, operator, at._within(operator))
         if key is None:
             return at._nothing(operator)
-        found = overlap(at._trace, at._counts, key)
-        return None if found is None else at._explain(found)
+        clash = overlap(at._trace, at._counts, key)
+        return None if clash is None else at._explain(clash)
 
     def step_over(self, operator: str) -> Moment:
         """Process an operator's next tuple, and all that comes of it."""
         at = self._ready(operator)
         key = at._next(operator)
-        found = overlap(at._trace, at._counts, key)
-        if found is not None:
+        clash = overlap(at._trace, at._counts, key)
+        if clash is not None:
             raise TimeTravelError(
-                at._explain(found),
+                at._explain(clash),
                 operator=operator,
                 hint="Use step_into: it goes operator by operator in the order of the run.",
             )
@@ -385,11 +385,11 @@ class Moment:
         waits = [op for op in self._trace.steps if waiting(self._trace, self._counts, op, self._within(op))]
         return f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
 
-    def _explain(self, found: Overlap) -> str:
-        at = self._trace.step(found.at)
-        other = self._trace.step(found.step)
+    def _explain(self, clash: Overlap) -> str:
+        at = self._trace.step(clash.at)
+        other = self._trace.step(clash.step)
         return (
-            f"The next tuple of '{found.operator}' cannot be stepped over alone: at '{at.operator}', {_short(at.row)} "
+            f"The next tuple of '{clash.operator}' cannot be stepped over alone: at '{at.operator}', {_short(at.row)} "
             f"comes before the end of its scope, and belongs to the next tuple {_short(other.row)}."
         )
 

@@ -69,7 +69,7 @@ class Past(Recorded):
         """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), `jump("I3")`, or the end: `jump()`."""
         session = self._session
         if isinstance(to, str) and tuples is None and epoch is None:
-            known = {made.id: made for made in self.interactions}
+            known = {one.id: one for one in self.interactions}
             if to not in known and to not in session.operators:
                 raise UnknownName(to, [*known, *session.operators], what="an interaction or an operator")
             to = known.get(to, to)

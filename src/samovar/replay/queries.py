@@ -119,11 +119,11 @@ def _in_order(
             rest = waiting[AHEAD:]
             while running:
                 place, future = running.pop(0)
-                found = future.result()
-                if rest and found is None and not any(_settled(ahead) for _, ahead in running):
+                at = future.result()
+                if rest and at is None and not any(_settled(ahead) for _, ahead in running):
                     following = rest.pop(0)
                     running.append((following, pool.submit(search, following)))
-                yield place, found
+                yield place, at
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -336,10 +336,10 @@ def _last_touch(
 def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
     keys = session.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
-    made = F.lit(True)
+    condition = F.lit(True)
     for text, value in zip(keys, values, strict=True):
-        made = made & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
-    return made
+        condition = condition & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
+    return condition
 
 
 # --- logging afterwards ---------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def log_rows(session: ReplaySession, operator: str, expression: str, where: str 
     """An expression over every tuple an operator takes, or over what it gives, as if it had been logged."""
     session.op(operator)
     tracer = session.tracer
-    made: list[pa.Table] = []
+    tables: list[pa.Table] = []
     asked = condition_rows(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
     _check_flows(session, operator)
     if asked.rows == "given" and tracer.plan.placement.ends(operator):
@@ -370,7 +370,7 @@ def log_rows(session: ReplaySession, operator: str, expression: str, where: str 
                     df = stream(name).alias(name)
                     chosen = df.filter(where) if where else df
                     order = hidden(df)
-                    made.append(
+                    tables.append(
                         chosen.select(
                             F.lit(segment.epoch).alias("epoch"),
                             F.lit(port).alias("port"),
@@ -381,5 +381,5 @@ def log_rows(session: ReplaySession, operator: str, expression: str, where: str 
                         .drop(*order)
                         .toArrow()
                     )
-    filled = [t for t in made if t.num_rows] or made[:1]
+    filled = [t for t in tables if t.num_rows] or tables[:1]
     return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})

@@ -44,10 +44,10 @@ class StoredGroups(Mapping[Any, Group]):
 
     def __getitem__(self, key: Any) -> Group:
         if key not in self.known:
-            found = self.page(0, 1, self._is(key))
-            if not found:
+            groups = self.page(0, 1, self._is(key))
+            if not groups:
                 raise KeyError(key)
-            self.known[key] = found[0][1]
+            self.known[key] = groups[0][1]
         return self.known[key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -158,7 +158,7 @@ def group_changes(
     rows = table.to_pylist(maps_as_pydicts="strict")
     rows.sort(key=lambda r: r["__sv_at"])
     now: dict[Any, Any] = {}
-    made: dict[Position, list[StateChange]] = {}
+    changes: dict[Position, list[StateChange]] = {}
     for row in rows:
         at = tuple(row["__sv_at"])
         ((key, value),) = _groups([row], names, len(keys))
@@ -173,18 +173,18 @@ def group_changes(
         known = base.known if isinstance(base, StoredGroups) else base
         before_value = now.get(key, known.get(key, ABSENT))
         now[key] = value
-        made[at] = (
+        changes[at] = (
             [] if value == before_value else [StateChange(name, "groups", key, before_value, value, True)]
         )
-    return made
+    return changes
 
 
 def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> Position | None:
     """The position of the first input tuple of a segment after which a group meets a condition on its columns."""
     shown, _, epoch = _running(tracer, segment, name, Window())
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        found = shown.filter(condition).orderBy("__sv_at").limit(1).select("__sv_at").toArrow()
-    places = found.column("__sv_at").to_pylist()
+        first = shown.filter(condition).orderBy("__sv_at").limit(1).select("__sv_at").toArrow()
+    places = first.column("__sv_at").to_pylist()
     return tuple(places[0]) if places else None
 
 

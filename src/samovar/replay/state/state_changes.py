@@ -36,16 +36,16 @@ class MapView(Mapping[Any, Any]):
         return self._over
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._over.get(key, self)
-        if found is self:
+        value = self._over.get(key, self)
+        if value is self:
             return self._base[key]
-        if found is ABSENT:
+        if value is ABSENT:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
-        found = self._over.get(key, self)
-        return key in self._base if found is self else found is not ABSENT
+        value = self._over.get(key, self)
+        return key in self._base if value is self else value is not ABSENT
 
     def __iter__(self) -> Iterator[Any]:
         for key in self._base:
@@ -105,35 +105,39 @@ def apply_changes(
 
     `pickled` holds the plain values as the worker knows them: of a large one, only the blocks that changed are told.
     """
-    made: list[StateChange] = []
+    changes: list[StateChange] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
         target: dict[Any, Any] = state.setdefault(name, {})
         lost = {k: target.pop(k) for k in (list(target) if replaced else deleted) if k in target}
-        made += [StateChange(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed]
+        changes += [
+            StateChange(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed
+        ]
         for key, value in changed.items():
             before = lost.get(key, target.get(key, ABSENT))
             if before is ABSENT or not _same(before, value):
-                made.append(StateChange(operator, name, key, before, value, True))
+                changes.append(StateChange(operator, name, key, before, value, True))
             target[key] = value
     for name, (base, items) in delta["lists"].items():
         held: list[Any] = state.setdefault(name, [])
         if base is None:
-            made.append(StateChange(operator, name, None, list(held), list(items)))
+            changes.append(StateChange(operator, name, None, list(held), list(items)))
             state[name] = list(items)
         else:
-            made += [StateChange(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
+            changes += [
+                StateChange(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)
+            ]
             held.extend(items)
-    for name, told in delta["values"].items():
-        pickled[name] = patched(pickled.get(name), told)
+    for name, blocks in delta["values"].items():
+        pickled[name] = patched(pickled.get(name), blocks)
         value = pickle.loads(pickled[name])
         before = state.get(name, ABSENT)
         if "whole" not in delta or before is ABSENT or not _same(before, value):
-            made.append(StateChange(operator, name, None, before, value))
+            changes.append(StateChange(operator, name, None, before, value))
         state[name] = value
     for name in delta["gone"]:
         if name in state:
-            made.append(StateChange(operator, name, None, state.pop(name), ABSENT))
-    return made
+            changes.append(StateChange(operator, name, None, state.pop(name), ABSENT))
+    return changes
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -70,11 +70,11 @@ class Tally:
 
     def chunk(self, segment: Segment, names: Sequence[str], rank: int) -> tuple[Position, Position] | None:
         """The edges of the chunk that holds the `rank`-th of the tuples that operators gave; None: there are fewer."""
-        found = [self._counted(segment, names)[n] for n in names]
-        chunks = sorted({c for counted in found for c in counted.chunks})
+        counts = [self._counted(segment, names)[n] for n in names]
+        chunks = sorted({c for own in counts for c in own.chunks})
 
         def up_to(chunk: tuple[int, int]) -> int:
-            return sum(counted.sums[bisect_right(counted.chunks, chunk)] for counted in found)
+            return sum(own.sums[bisect_right(own.chunks, chunk)] for own in counts)
 
         at = bisect_left(chunks, rank, key=up_to)
         if at == len(chunks):
@@ -94,15 +94,15 @@ class Tally:
             for name in dict.fromkeys(names):
                 if (segment, name) in self._known:
                     continue
-                if (told := self._told(segment, name)) is not None:
-                    self._known[segment, name] = told
+                if (known := self._from_files(segment, name)) is not None:
+                    self._known[segment, name] = known
                 else:
                     missing.append(name)
             if missing:
                 self._count(segment, missing)
             return {n: self._known[segment, n] for n in names}
 
-    def _told(self, segment: Segment, name: str) -> _Counted | None:
+    def _from_files(self, segment: Segment, name: str) -> _Counted | None:
         """What an operator gave that passes on one tuple for each of some leaves; None for any other."""
         behind, bits = self.leaves.leaves_behind(segment, name), self.leaves.bits(segment)
         if behind is None or bits is None:

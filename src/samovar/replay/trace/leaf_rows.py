@@ -75,8 +75,8 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
     if os.stat(unit.path).st_size != unit.size:
         return None
     with pq.ParquetFile(unit.path, memory_map=True) as file:
-        told = file.metadata.metadata or {}
-        if any(key.startswith(b"org.apache.spark.legacy") for key in told) or not _same_columns(
+        metadata = file.metadata.metadata or {}
+        if any(key.startswith(b"org.apache.spark.legacy") for key in metadata) or not _same_columns(
             file.schema_arrow, wanted
         ):
             return None
@@ -97,28 +97,28 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
     return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(ROW_WIDTH)])
 
 
-def _same_columns(found: pa.Schema, wanted: pa.Schema) -> bool:
-    names: Sequence[str] = found.names
+def _same_columns(stored: pa.Schema, wanted: pa.Schema) -> bool:
+    names: Sequence[str] = stored.names
     return all(
-        names.count(f.name) == 1 and _same(found.field(f.name).type, f.type) for f in wanted
+        names.count(f.name) == 1 and _same(stored.field(f.name).type, f.type) for f in wanted
     )  # a file may have more
 
 
-def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type in a file are Spark's as they are; names of a list's items do not count."""
     kinds = pa.types
     if kinds.is_struct(wanted):
         return (
-            kinds.is_struct(found)
-            and [f.name for f in found] == [f.name for f in wanted]
-            and all(_same(a.type, b.type) for a, b in zip(found, wanted, strict=True))
+            kinds.is_struct(stored)
+            and [f.name for f in stored] == [f.name for f in wanted]
+            and all(_same(a.type, b.type) for a, b in zip(stored, wanted, strict=True))
         )
     if kinds.is_map(wanted):
         return (
-            kinds.is_map(found)
-            and _same(found.key_type, wanted.key_type)
-            and _same(found.item_type, wanted.item_type)
+            kinds.is_map(stored)
+            and _same(stored.key_type, wanted.key_type)
+            and _same(stored.item_type, wanted.item_type)
         )
     if kinds.is_list(wanted):
-        return kinds.is_list(found) and _same(found.value_type, wanted.value_type)
-    return bool(found.equals(wanted))
+        return kinds.is_list(stored) and _same(stored.value_type, wanted.value_type)
+    return bool(stored.equals(wanted))

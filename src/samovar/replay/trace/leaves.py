@@ -44,13 +44,13 @@ class Leaves:
         return self._runs[segment]
 
     def _runs_of(self, segment: Segment) -> list[RowRange] | None:
-        made: list[RowRange] = []
+        ranges: list[RowRange] = []
         for name in leaves_of(self.plan, segment.level):
             own = self.runs_from(segment, name)
             if own is None:
                 return None
-            made += own
-        return sorted(made)
+            ranges += own
+        return sorted(ranges)
 
     def runs_from(self, segment: Segment, leaf: str) -> list[RowRange] | None:
         """The runs of one leaf."""
@@ -64,7 +64,7 @@ class Leaves:
     def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
         """The leaves for each of whose tuples an operator gives one (a union may name one twice); else None."""
         edges, mended = edges_of(self.plan, segment.level), self._mended(segment)
-        found: list[str] = []
+        behind: list[str] = []
         todo = [operator]
         while todo:
             name = todo.pop()
@@ -73,8 +73,8 @@ class Leaves:
                 return None
             todo += ups
             if not ups:
-                found.append(name)
-        return found
+                behind.append(name)
+        return behind
 
     def straight(self, segment: Segment, operator: str) -> bool:
         """Whether every leaf tuple reaches an operator as it is."""
@@ -91,8 +91,8 @@ class Leaves:
         """The leaf position `count` tuples after another one; None when the segment ends before."""
         runs = self.runs(segment)
         if runs is None:
-            found = self._look(segment, low, count + 1)
-            return found[count] if len(found) > count else None
+            places = self._look(segment, low, count + 1)
+            return places[count] if len(places) > count else None
         left = count
         for source, first, rows in runs:
             start = 0
@@ -109,9 +109,9 @@ class Leaves:
         """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
         runs = self.runs(segment)
         if runs is None:
-            found = self._look(segment, None, None)
-            stop = len(found) if high is None else sum(1 for at in found if at < high)
-            return found[stop - count] if stop > count else None
+            places = self._look(segment, None, None)
+            stop = len(places) if high is None else sum(1 for at in places if at < high)
+            return places[stop - count] if stop > count else None
         left = count
         for source, first, rows in reversed(runs):
             stop = rows

@@ -124,18 +124,18 @@ class Edges:
 
     def downstream(self, name: str) -> set[str]:
         """The operator and all behind it (IcedTea's G)."""
-        found = {name}
+        behind = {name}
         for op, ups in self.inputs.items():
-            if found & set(ups):
-                found.add(op)
-        return found
+            if behind & set(ups):
+                behind.add(op)
+        return behind
 
     def upstream(self, name: str) -> list[str]:
         """The operators before one, those that feed it directly first."""
-        found = list(dict.fromkeys(self.inputs.get(name, ())))
-        for up in found:
-            found += [u for u in self.inputs.get(up, ()) if u not in found]
-        return found
+        before = list(dict.fromkeys(self.inputs.get(name, ())))
+        for up in before:
+            before += [u for u in self.inputs.get(up, ()) if u not in before]
+        return before
 
 
 def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Position] | None:
@@ -185,10 +185,10 @@ class Trace:
             if not ups:
                 continue
             outputs: dict[tuple[int, Position], list[Tuple]] = {}
-            for made in given.get(op, ()):
-                parent = parent_of(edges, op, made.position)
+            for output in given.get(op, ()):
+                parent = parent_of(edges, op, output.position)
                 if parent is not None:
-                    outputs.setdefault(parent, []).append(made)
+                    outputs.setdefault(parent, []).append(output)
             taken = [(port, t) for port in edges.ports(op) for t in given.get(ups[port], ())]
             places = (arrivals or {}).get(op)
             if places is None and len(ups) == 1 and ups[0] in arrived:  # as the operator before it gave them
@@ -224,22 +224,22 @@ class Trace:
 
     def consumers(self, given: Tuple) -> list[StepKey]:
         """The steps that take a tuple."""
-        found = (
+        steps = (
             self._taken_by.get((op, port, given.position))
             for op, port in self.edges.consumers(given.operator)
         )
-        return [key for key in found if key is not None]
+        return [key for key in steps if key is not None]
 
     def scope(self, keys: Iterable[StepKey]) -> set[StepKey]:
         """The given steps and all steps on tuples made from theirs (IcedTea, Definition 4.4)."""
-        found = set(keys)
-        waiting = list(found)
+        scope = set(keys)
+        waiting = list(scope)
         while waiting:
             for out in self.step(waiting.pop()).outputs:
-                new = [k for k in self.consumers(out) if k not in found]
-                found.update(new)
+                new = [k for k in self.consumers(out) if k not in scope]
+                scope.update(new)
                 waiting += new
-        return found
+        return scope
 
 
 def _given(steps: Iterable[Step]) -> list[Tuple]:

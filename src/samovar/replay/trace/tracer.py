@@ -154,19 +154,19 @@ class Tracer:
         if segment.epoch >= len(self.history.epochs):
             return frozenset()
         if segment.epoch not in self._mended:
-            made = read_decisions(
+            decisions = read_decisions(
                 self.recording.checked_folder(self.history.epochs[segment.epoch], "decisions")
             )
-            self._mended[segment.epoch] = frozenset(d.operator for d in made if d.edited is None)
+            self._mended[segment.epoch] = frozenset(d.operator for d in decisions if d.edited is None)
         return self._mended[segment.epoch]
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
         code = self.code_at(segment.epoch)
-        made = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
-        made.recorded, made.stopped = self.history.epochs, self.history.failed
-        return made
+        context = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
+        context.recorded, context.stopped = self.history.epochs, self.history.failed
+        return context
 
     # --- traces -----------------------------------------------------------------------------------------------------
 
@@ -179,19 +179,21 @@ class Tracer:
             chains = list(epoch.traced)
             versions = {n: epoch._versions(n) for tail in chains for n in self.tracing.chains[tail]}
             table = _united(self.spark, parts).toArrow() if parts else None
-        made = TracedWindow(segment, window, Trace(edges, {}), versions=versions)
+        traced = TracedWindow(segment, window, Trace(edges, {}), versions=versions)
         given: dict[str, list[Tuple]] = {}
         ends: dict[str, list[Tuple]] = {}
         if table is not None:
             self._read_native(table, names, given)
-            self._read_python(table, chains, made, given, ends)
+            self._read_python(table, chains, traced, given, ends)
             for name, before in epoch.given_before().items():  # key partitions without tuples from there on
-                own = made.bases.get(name, {})
-                made.given[name] = made.given.get(name, 0) + sum(n for b, n in before.items() if b not in own)
+                own = traced.bases.get(name, {})
+                traced.given[name] = traced.given.get(name, 0) + sum(
+                    n for b, n in before.items() if b not in own
+                )
         for tuples in given.values():
             tuples.sort(key=lambda t: t.position)
-        made.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, made))
-        return made
+        traced.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, traced))
+        return traced
 
     def _parts(
         self, epoch: Windowed, segment: Segment, window: Window
@@ -240,8 +242,8 @@ class Tracer:
     def _told(self, epoch: Windowed) -> list[DataFrame]:
         """What the workers of each chain of Python operators have written down."""
         return [
-            made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
-            for i, made in enumerate(epoch.traced.values())
+            chain.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
+            for i, chain in enumerate(epoch.traced.values())
         ]
 
     def _read_native(
@@ -263,7 +265,7 @@ class Tracer:
         self,
         table: pa.Table,
         chains: list[str],
-        made: TracedWindow,
+        traced: TracedWindow,
         given: dict[str, list[Tuple]],
         ends: dict[str, list[Tuple]],
     ) -> None:
@@ -273,35 +275,35 @@ class Tracer:
             chosen = table.filter(pa.array([k == -1 - i for k in kinds], pa.bool_()))
             for record in read_records(chosen.column(TRACE)):
                 name = chain[record.stage]
-                made.size += sum(
+                traced.size += sum(
                     len(v) for v in record.changes.get("values", {}).values() if isinstance(v, bytes)
                 )
                 names = self.tracing.schemas[name].names
                 outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
                 given.setdefault(name, []).extend(outputs)
                 if record.error is not None:
-                    made.failures.append((name, record))
+                    traced.failures.append((name, record))
                 if record.ended:
                     ends.setdefault(name, []).extend(outputs)
-                    made.records.setdefault(name, {})[None] = record
-                    made.ended.setdefault(name, []).append(record)
+                    traced.records.setdefault(name, {})[None] = record
+                    traced.ended.setdefault(name, []).append(record)
                 elif record.at is None:
-                    made.bases.setdefault(name, {})[record.bucket] = record.changes
-                    made.given[name] = made.given.get(name, 0) + record.given
+                    traced.bases.setdefault(name, {})[record.bucket] = record.changes
+                    traced.given[name] = traced.given.get(name, 0) + record.given
                 else:
                     width = len(record.at)
                     ups = self.tracing.graph.ops[name].inputs
                     place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
-                    made.records.setdefault(name, {})[record.port, place] = record
+                    traced.records.setdefault(name, {})[record.port, place] = record
 
-    def _arrivals(self, edges: Edges, made: TracedWindow) -> dict[str, dict[tuple[int, Position], int]]:
+    def _arrivals(self, edges: Edges, traced: TracedWindow) -> dict[str, dict[tuple[int, Position], int]]:
         """For operators that took tuples as they arrived: each tuple's place in that order, as they took them now."""
-        found: dict[str, dict[tuple[int, Position], int]] = {}
+        arrivals: dict[str, dict[tuple[int, Position], int]] = {}
         for name, order in edges.order.items():
             if order == "arrival" and edges.inputs[name]:
-                own = [key for key in made.records.get(name, {}) if key is not None]
-                found[name] = {key: place for place, key in enumerate(own)}
-        return found
+                own = [key for key in traced.records.get(name, {}) if key is not None]
+                arrivals[name] = {key: place for place, key in enumerate(own)}
+        return arrivals
 
     def probe(
         self, segment: Segment, operator: str, probe: Probe, *, low: Position | None = None
@@ -312,8 +314,8 @@ class Tracer:
         epoch.probe = (chain, replace(probe, stage=chain.index(operator)))
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             epoch.frames.stream(tail, segment.level)
-            found = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
-        return read_records(found.column(TRACE))
+            table = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
+        return read_records(table.column(TRACE))
 
     def pieces(self, segment: Segment) -> list[Window]:
         """Stretches of a segment that can be searched each by itself: states are known where they begin."""
@@ -339,9 +341,9 @@ class Tracer:
             if not epoch.traced:
                 return None
             table = _united(self.spark, self._told(epoch)).toArrow()
-        found = TracedWindow(segment, epoch.window, Trace(edges, {}))
-        self._read_python(table, list(epoch.traced), found, {}, {})
-        return min(found.failures, key=lambda f: f[1].at or (), default=None)
+        traced = TracedWindow(segment, epoch.window, Trace(edges, {}))
+        self._read_python(table, list(epoch.traced), traced, {}, {})
+        return min(traced.failures, key=lambda f: f[1].at or (), default=None)
 
     # --- where tuples are -------------------------------------------------------------------------------------------
 
@@ -389,8 +391,8 @@ class Tracer:
     ) -> list[Position]:
         alone = self.tracing.shape(name) == "python"  # one worker has them all, in order
         probe = Probe(0, places=(skip, count) if alone else (0, END))
-        found = sorted(r.at for r in self.probe(segment, name, probe, low=low) if r.at is not None)
-        return found if alone else found[skip : skip + count]
+        places = sorted(r.at for r in self.probe(segment, name, probe, low=low) if r.at is not None)
+        return places if alone else places[skip : skip + count]
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
         """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
@@ -435,16 +437,18 @@ class Tracer:
         """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
         placement, level = self.tracing.placement, segment.level
         working = self.edges(level).inputs
-        made: dict[str, Counters] = {}
+        counters: dict[str, Counters] = {}
         for name, counted in self._logged(segment).items():
             if name not in wanted:
                 continue
             if not placement.streams[name] and level == min(placement.whole[name], default=-1):
-                made[name] = counted
+                counters[name] = counted
             elif name in placement.build and working.get(name):
                 port = 0 if placement.build[name] == "left" else 1
-                made[name] = Counters(tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0)
-        return made
+                counters[name] = Counters(
+                    tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0
+                )
+        return counters
 
     def _counts(
         self, segment: Segment, window: Window, inside: Mapping[str, int], wanted: Sequence[str]
@@ -457,14 +461,14 @@ class Tracer:
         needed = {n for name, ups in here.items() for n in (name, *ups) if n in feeding}
         given = self._given(segment, window, [n for n in edges.inputs if n in needed - self.tracing.fused])
         given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
-        made: dict[str, Counters] = {}
+        counters: dict[str, Counters] = {}
         for name, ups in here.items():
             steps = edges.ports(name) if ups else ()
             taken = tuple(given.get(up, 0) if p in steps else 0 for p, up in enumerate(ups))
             if name not in leaves or gives_here(self.tracing, name, segment.level):
                 kept = edges.shapes[name] == "sink"  # a sink gives what it keeps
-                made[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
-        return made
+                counters[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
+        return counters
 
     def _given(self, segment: Segment, window: Window, names: Sequence[str]) -> dict[str, int]:
         """How many tuples operators gave in a window: from the chunks where they tell it, else by counting."""
