@@ -9,7 +9,6 @@ nobody's, the positions of the tuples that the new code got.
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import msgspec
 
 from samovar.control.agent import TaskAbandoned
 from samovar.errors import RunError, SamovarError
+from samovar.files import write_file
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.record.plain_values import read_files
@@ -217,7 +217,7 @@ def keep_turned(attempt: Path, name: str, made: Sequence[Turned], state: Path | 
     if file.exists() or (made and state is not None and state.exists()):
         raise TaskAbandoned("Rows were processed twice while their operator went over to other code.")
     if made:
-        _write(file, msgspec.msgpack.encode(made))
+        write_file(file, msgspec.msgpack.encode(made))
 
 
 def read_turned(attempt: Path) -> list[Turned]:
@@ -227,7 +227,7 @@ def read_turned(attempt: Path) -> list[Turned]:
 
 def keep_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
     """Keep the code of a turn beside where it happened."""
-    _write(
+    write_file(
         attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", msgspec.msgpack.encode((body, transfer))
     )
 
@@ -249,10 +249,3 @@ def read_turns(attempt: Path, operators: Iterable[str]) -> tuple[Turn, ...]:
         kept = None if turned.places is None else places
         found[key] = Turn(turned.operator, turned.version, body, transfer, turned.bucket, turned.tuples, kept)
     return tuple(found[key] for key in sorted(found))
-
-
-def _write(path: Path, body: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(body)
-    temporary.replace(path)
