@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["quote_name", "row_text", "shortened", "shown"]
+__all__ = ["quote_name", "quote_text", "row_text", "shortened", "shown"]
 
 
 def shortened(text: str, limit: int) -> str:
@@ -30,3 +30,8 @@ def row_text(row: Mapping[str, Any], limit: int = 600) -> str:
 def quote_name(name: str) -> str:
     """A column's name as SQL, in backticks, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quote_text(text: str) -> str:
+    """A text as a SQL literal (for Spark's default `escapedStringLiterals=false`)."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -13,7 +13,7 @@ from samovar.errors import WorkflowError
 from samovar.graph.lexicon import sentiment_score
 from samovar.graph.operators.base import Op
 from samovar.graph.operators.relational import Filter, Sample, WithColumns
-from samovar.text import quote_name
+from samovar.text import quote_name, quote_text
 
 __all__ = ["Clean", "CleanStep", "Search", "Sentiment", "Split"]
 
@@ -32,10 +32,6 @@ _STEPS: dict[str, str] = {
     "tags": "regexp_replace({0}, '<[^>]*>', ' ')",
     "empty_to_null": "nullif({0}, '')",
 }
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class Search(Op, tag="search", frozen=True, kw_only=True):
@@ -73,14 +69,14 @@ class Search(Op, tag="search", frozen=True, kw_only=True):
     def _found(self, column: str, term: str) -> str:
         if self.how == "contains":
             if self.case_sensitive:
-                return f"contains({column}, {_text(term)})"
-            return f"contains(lower({column}), {_text(term.lower())})"
+                return f"contains({column}, {quote_text(term)})"
+            return f"contains(lower({column}), {quote_text(term.lower())})"
         pattern = term
         if self.how == "words":
             escaped = re.sub(r"([^\w\s])", r"\\\1", term.strip())
             pattern = r"(?<!\w)" + re.sub(r"\s+", r"\\s+", escaped) + r"(?!\w)"
         flags = "(?U)" if self.case_sensitive else "(?iuU)"
-        return f"{column} RLIKE {_text(flags + pattern)}"
+        return f"{column} RLIKE {quote_text(flags + pattern)}"
 
 
 class Clean(Op, tag="clean", frozen=True, kw_only=True):
