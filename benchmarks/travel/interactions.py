@@ -40,7 +40,7 @@ def interrupted(
             operator = interesting(name, flow)
             start = time.perf_counter()
             record = setting.scratch / f"{name}-{number}-{gap}"
-            run = flow.start(spark=setting.spark, record=record, watch=False)
+            run = flow.start(spark=setting.spark, record=record, interactive=False)
             if gap is not None:
                 run.interact(operator, every=gap)
             run.wait(progress=False)

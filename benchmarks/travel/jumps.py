@@ -86,9 +86,7 @@ def to_interactions(
     """Jumps to interactions spread over a run: the second of each and those to get there; bytes kept; the run's."""
     flow = setting.pair(name).samovar(setting.data)
     operator = interesting(name, flow)
-    run = flow.start(
-        spark=setting.spark, record=setting.scratch / f"{name}-{policy}", tau=tau, checkpoints=policy
-    )
+    run = flow.start(spark=setting.spark, record=setting.scratch / f"{name}-{policy}", tau=tau, marks=policy)
     run.interact(operator, every=0.05)
     run.wait(progress=False)
     past = setting.open(run)

@@ -16,13 +16,30 @@ from samovar.errors import StorageProblem, WorkflowError
 
 
 @pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("workers", "key_partitions"),
+        ("checkpoints", "marks"),
+        ("watch", "interactive"),
+        ("epoch_byte", "epoch_bytes"),
+    ],
+)
+def test_an_option_that_is_not_there_is_refused_with_the_one_that_is_meant(option: str, meant: str) -> None:
+    flow, src = flow_of("nowhere")
+    src.sink("S")
+    with pytest.raises(WorkflowError, match=f"no argument '{option}'") as caught:
+        flow.start(**{option: 1})
+    assert caught.value.hint == f"Did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"epoch_bytes": -1}, "epoch_bytes"),
         ({"epoch_bytes": 0}, "epoch_bytes"),
         ({"epoch_bytes": "64MB"}, "epoch_bytes"),
-        ({"workers": 0}, "workers"),
-        ({"workers": 2.5}, "workers"),
+        ({"key_partitions": 0}, "key_partitions"),
+        ({"key_partitions": 2.5}, "key_partitions"),
         ({"tau": -1.0}, "tau"),
         ({"on_error": "explode"}, "on_error"),
         ({"record": 7}, "record="),

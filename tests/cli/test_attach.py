@@ -68,7 +68,7 @@ def test_another_process_pauses_looks_sets_breakpoints_and_goes_on(run: Any, tmp
     assert not seen["consistent"]
     assert [r["x"] for r in flying["rows"]] == [25, 26]
     (tmp_path / "go").touch()
-    made, listed, resumed, reached, stats = attach(run, "watch G x == 31; breakpoints; resume; wait; stats")
+    made, listed, resumed, reached, stats = attach(run, "break G x == 31; breakpoints; resume; wait; stats")
     assert made["name"] == listed["breakpoints"][0]["name"]
     assert resumed["ok"]
     assert reached["reached"][0]["row"] == {"x": 31}

@@ -70,7 +70,9 @@ def counted_flow(flow: sv.Workflow, data: dict[str, str]) -> None:
     a.limit(4, name="four").filter("n > 0", name="of four").sink("first")
     a.selectExpr("tag", "explode(list) AS e", name="exploded").distinct(name="different").sink("elements")
     a.apply(Totals(), name="totals").filter("total > 10", name="late").sink("totals rows")
-    a.apply(RunningByKey(), by="k", workers=3, name="running").limit(3, name="three").sink("three rows")
+    a.apply(RunningByKey(), by="k", key_partitions=3, name="running").limit(3, name="three").sink(
+        "three rows"
+    )
     # the right side is optimised away: a left join that keeps nothing of it
     pairs = b.filter("n > 3", name="some b").select("k", name="keys").distinct(name="different keys")
     a.select("k", name="all keys").join(pairs, on="k", how="left", name="useless").distinct(

@@ -32,7 +32,7 @@ def main(spec: dict[str, Any]) -> int:
     took = time.perf_counter() - began
     seen = run.inspect("A")
     flying = run.in_flight("A", limit=1)
-    run.watch("A", tuples=200)
+    run.break_at("A", tuples=200)
     run.resume()
     status = run.wait_until("paused", timeout=60)
     reached = [r.note for r in run.reached]

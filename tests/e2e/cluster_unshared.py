@@ -82,7 +82,11 @@ def _outcome(spark: Any, spec: dict[str, Any], case: dict[str, Any]) -> dict[str
             return {"status": "tried", "rows": trial.result.num_rows if trial.result is not None else None}
         record = case["record"] and Path(case["record"])
         run = flow.start(
-            spark=spark, record=record, run_id=case["name"], epoch_bytes=case.get("epoch_bytes"), watch=False
+            spark=spark,
+            record=record,
+            run_id=case["name"],
+            epoch_bytes=case.get("epoch_bytes"),
+            interactive=False,
         )
         run.on_progress(lambda p: committed.append(p.epoch))
         run.wait(200, progress=False)

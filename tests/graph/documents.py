@@ -81,7 +81,7 @@ EVERY: list[Op] = [
         params={"n": 5, "names": ["a", "on"], "deep": {"x": [1, {"y": None}]}},
         by=("a",),
         order="arrival",
-        workers=2,
+        key_partitions=2,
     ),
     ops.Batches(
         name="batches", inputs=("v",), schema="a int", form="pandas", code="def f(i): yield", function="f"

@@ -143,6 +143,7 @@ def test_loading_runs_no_code() -> None:
         ),
         (lambda: one("join", inputs=["v", "w"], on="a"), "on", ("a",)),
         (lambda: one("python", input="v", by="a"), "by", ("a",)),
+        (lambda: one("python", input="v", by="a", workers=3), "key_partitions", 3),  # its old name
         (lambda: one("values", schema="a int, b double", rows=[{"b": 2, "a": 1}]), "rows", ((1, 2.0),)),
         (lambda: one("sample", input="v", fraction=1), "fraction", 1.0),
     ],

@@ -176,11 +176,11 @@ class TestApply:
         assert op.inputs == ("b", "a")
         assert isinstance(flow.graph().live["X"], Double)
 
-    def test_keys_order_and_workers_are_kept(self) -> None:
+    def test_keys_order_and_key_partitions_are_kept(self) -> None:
         flow = Workflow("w")
-        _source(flow).apply(Double(), by="a", order="arrival", workers=3, name="X").sink("S")
+        _source(flow).apply(Double(), by="a", order="arrival", key_partitions=3, name="X").sink("S")
         op = flow.graph().ops["X"]
-        assert (op.by, op.order, op.workers, op.class_name) == (("a",), "arrival", 3, "Double")
+        assert (op.by, op.order, op.key_partitions, op.class_name) == (("a",), "arrival", 3, "Double")
 
     def test_a_class_is_not_an_instance(self) -> None:
         flow = Workflow("w")

@@ -134,7 +134,7 @@ def _python(rnd: random.Random, program: Program) -> None:
         program.add(
             f"{{}}.selectExpr({columns}).apply(PerKey(), by='v')",
             [at],
-            lambda f: f.selectExpr(*columns).apply(PerKey(), by="v", workers=3),
+            lambda f: f.selectExpr(*columns).apply(PerKey(), by="v", key_partitions=3),
             plain=lambda f: _run_plainly(PerKey(), f.selectExpr(*columns)),
             ordered=program.ordered[at],
         )

@@ -17,7 +17,7 @@ ROWS = 40
 LENGTHS: dict[str, dict[str, Any]] = {
     "one file an epoch": {"epoch_bytes": ONE_FILE},
     "one epoch": {"epoch_bytes": ALL_AT_ONCE},
-    "watched": {"watch": True},
+    "watched": {"interactive": True},
 }
 EACH: dict[str, tuple[str, Callable[[], Any]]] = {
     "id": ("monotonically_increasing_id()", F.monotonically_increasing_id),

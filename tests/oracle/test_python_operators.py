@@ -193,7 +193,7 @@ def test_keys_keep_their_order_and_null_is_a_key(
     spark: SparkSession, tmp_path: Path, data: dict[str, str]
 ) -> None:
     def build(flow: sv.Workflow) -> None:
-        flow.read.parquet(data["a"]).apply(RunningByKey(), by="k", workers=3, name="by k").sink("S")
+        flow.read.parquet(data["a"]).apply(RunningByKey(), by="k", key_partitions=3, name="by k").sink("S")
 
     counts: dict[Any, int] = {}
     sums: dict[Any, int] = {}
@@ -260,7 +260,7 @@ def test_ports_with_keys_of_different_types_meet(
     def build(flow: sv.Workflow) -> None:
         a = flow.read.parquet(data["a"], name="a").select("tag", "k")
         b = flow.read.parquet(data["b"], name="b").selectExpr("tag", "bigint(k) AS k")
-        flow.apply(PairsByKey(), a, b, by="k", workers=5, name="pairs").sink("S")
+        flow.apply(PairsByKey(), a, b, by="k", key_partitions=5, name="pairs").sink("S")
 
     wanted = Counter((k, n) for k, n in Counter(r["k"] for r in [*rows("a"), *rows("b", 7)]).items())
     for result in results(spark, tmp_path, build):

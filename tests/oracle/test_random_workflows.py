@@ -37,7 +37,7 @@ def compare(spark: SparkSession, seed: int, *, steps: int) -> None:
         for size in (*EPOCH_SIZES, None):
             flow = sv.Workflow("random")
             program.on_frames(flow)[-1].sink("S")
-            run = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size, watch=size is None)
+            run = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size, interactive=size is None)
             how = "watched" if size is None else f"epochs of {size} bytes"
             assert_same(expected, run.result("S"), ordered=program.is_sorted, note=f"seed {seed}, {how}")
 

@@ -214,7 +214,7 @@ class Drawn:
                 case "sink":
                     ins[0].sink(name)
                 case _:
-                    more = {"by": "k", "workers": 3} if spec.kind == "keyed" else {}
+                    more = {"by": "k", "key_partitions": 3} if spec.kind == "keyed" else {}
                     made[name] = ins[0].apply(PYTHON[spec.kind](), *ins[1:], name=name, **more)
         return flow
 

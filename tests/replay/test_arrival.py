@@ -50,7 +50,7 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
             record=tmp_path / "runs",
             progress=False,
             epoch_bytes=epoch_bytes,
-            checkpoints="every",
+            marks="every",
         )
         came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
         order = [(row["branch"], row["x"]) for row in came]

@@ -137,13 +137,13 @@ def _shown(past: sv.Past) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("build", "checkpoints"),
+    ("build", "marks"),
     [(alone, "every"), (chained, "every"), (filtered, "every"), (keyed, "every"), (alone, "none")],
 )
 def test_what_the_log_says_spares_the_search_and_leads_to_the_same_moment(
-    spark: SparkSession, failed: Failed, monkeypatch: pytest.MonkeyPatch, build: Any, checkpoints: str
+    spark: SparkSession, failed: Failed, monkeypatch: pytest.MonkeyPatch, build: Any, marks: str
 ) -> None:
-    past = failed(build, checkpoints=checkpoints)
+    past = failed(build, marks=marks)
     assert _fact(past).operator == "F"
     with monkeypatch.context() as patched:
         patched.delattr(tracer.Tracer, "failed_step")
@@ -157,13 +157,13 @@ def test_what_the_log_says_spares_the_search_and_leads_to_the_same_moment(
 
 
 def test_a_place_nobody_noted_is_looked_for(failed: Failed) -> None:
-    past = failed(keyed, checkpoints="none")
+    past = failed(keyed, marks="none")
     assert (_fact(past).position, _fact(past).taken) == ((), 0)
     assert _shown(past)[0]["x"] == BAD
 
 
 def test_looking_begins_at_the_last_mark(failed: Failed, tmp_path: Path) -> None:
-    past = failed(alone, checkpoints="every")
+    past = failed(alone, marks="every")
     fact = _fact(past)
     assert len(fact.marks) == 6
     left = [p.relative_to(past.path / "epochs").parts[1:] for p in (past.path / "epochs").rglob("*.*")]
@@ -183,7 +183,7 @@ def test_the_first_tuple_that_failed_is_found_where_several_tasks_did(failed: Fa
 
 
 def test_a_place_that_does_not_fail_now_is_not_believed(spark: SparkSession, failed: Failed) -> None:
-    past = failed(alone, checkpoints="every")
+    past = failed(alone, marks="every")
     at = _fact(past).position
     wrong = _changed(past, spark, position=(at[0], at[1] - 20))
     moment = wrong.failure()
@@ -200,7 +200,7 @@ def test_a_row_that_does_not_fit_is_still_found(failed: Failed) -> None:
 def test_a_resumed_run_leaves_nothing_of_the_failed_attempt(
     spark: SparkSession, failed: Failed, tmp_path: Path
 ) -> None:
-    past = failed(alone, checkpoints="every")
+    past = failed(alone, marks="every")
     assert len(list((past.path / "epochs").iterdir())) == 1
     flow = sv.Workflow("failing")
     rows = flow.read.parquet(str(tmp_path / "in"), name="n")

@@ -143,7 +143,7 @@ def test_pieces_between_marks_are_searched_in_order(
     flow = sv.Workflow("pieces")
     rows = flow.read.parquet(str(tmp_path / "in"), name="n").apply(Totals(), name="T")
     rows.filter("x % 2 = 1", name="odd").apply(PerKey(), name="K", by="key").sink("S")
-    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, checkpoints="every")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
     with sv.open(run.recording, spark=spark) as past:
         travel = past._travel
         pieces = travel.tracer.pieces(travel.segments[0])

@@ -116,7 +116,7 @@ def _main(spark: Any, folder: Path) -> Path:
     made.groupBy("key").agg("sum(total) AS total", name="A").sink("T")
     made.withColumn("luck", "rand()", name="V").filter("luck >= 0", name="W").sink("U")
     run = flow.run(
-        spark=spark, record=folder / "runs", epoch_bytes=1, checkpoints="every", progress=False, run_id="main"
+        spark=spark, record=folder / "runs", epoch_bytes=1, marks="every", progress=False, run_id="main"
     )
     return Path(str(run.recording))
 

@@ -112,7 +112,7 @@ def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
                 pq.write_table(table, tmp_path / folder / f"{i}.parquet")
         flow = sv.Workflow("marks")
         build(*(flow.read.parquet(str(tmp_path / n), name=n) for n in folders))
-        done = flow.run(spark=spark, record=tmp_path / "runs", progress=False, checkpoints="every")
+        done = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
         return sv.open(done.recording, spark=spark)
 
     return made

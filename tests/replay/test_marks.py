@@ -74,7 +74,7 @@ def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past
     rows = flow.read.parquet(str(tmp_path / "in"), name="n")
     totals = rows.apply(Running(), name="R").filter("x % 2 = 1", name="odd")
     totals.apply(PerKey(), name="K", by="key").sink("S")
-    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, checkpoints="every")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
     return sv.open(run.recording, spark=spark)
 
 

@@ -54,7 +54,7 @@ def _fails(
     flow: sv.Workflow, spark: SparkSession, folder: Path, operator: str, **options: Any
 ) -> CountsDiffer:
     """The error of a run of which nothing is committed."""
-    run = flow.start(spark=spark, record=folder / "runs", workers=16, **options)
+    run = flow.start(spark=spark, record=folder / "runs", key_partitions=16, **options)
     with pytest.raises(CountsDiffer, match=r"Epoch 0 does not add up and is not committed") as caught:
         run.wait(120, progress=False)
     error = caught.value

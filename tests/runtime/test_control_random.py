@@ -128,12 +128,12 @@ class Commands(RuleBasedStateMachine):
         in_time(lambda: self.run.interact(operator))
 
     @rule(condition=st.sampled_from(["x == 17", "x % 50 == 1", "seen.get(2, 0) == 9"]))
-    def watch(self, condition: str) -> None:
-        in_time(lambda: self.run.watch("A", condition, pause=True))
+    def break_at(self, condition: str) -> None:
+        in_time(lambda: self.run.break_at("A", condition))
 
     @rule(tuples=st.integers(1, ROWS * FILES))
-    def watch_count(self, tuples: int) -> None:
-        in_time(lambda: self.run.watch("B", tuples=tuples))
+    def break_at_count(self, tuples: int) -> None:
+        in_time(lambda: self.run.break_at("B", tuples=tuples))
 
     @rule()
     def unwatch(self) -> None:
@@ -213,8 +213,8 @@ def commands_of(run: Any, chance: random.Random) -> dict[str, Callable[[], Any]]
         "inspect": lambda: run.inspect(chance.choice("AB")),
         "in flight": lambda: run.in_flight(chance.choice("AB")),
         "interact": lambda: run.interact("A"),
-        "watch": lambda: run.watch("A", "x % 40 == 1", pause=True),
-        "watch tuples": lambda: run.watch(chance.choice("AB"), tuples=chance.randint(1, 240)),
+        "break at": lambda: run.break_at("A", "x % 40 == 1"),
+        "break at tuples": lambda: run.break_at(chance.choice("AB"), tuples=chance.randint(1, 240)),
         "unwatch": lambda: run.unwatch(f"B{chance.randint(1, 5)}"),
         "modify": lambda: run.modify({"A": Steady(0.003)}),
         "skip": run.skip,

@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
-from samovar.errors import RunError, TimeTravelError, UnknownName
+from samovar.errors import RunError, TimeTravelError, UnknownName, WorkflowError
 
 
 class Tally(sv.Operator):
@@ -32,7 +32,7 @@ def run(spark: Any, tmp_path: Path) -> Iterator[Any]:
     flow = sv.Workflow("watched")
     rows = flow.read.parquet(numbers(tmp_path, rows=60), name="numbers").apply(Gated(str(tmp_path)), name="G")
     rows.withColumn("k", "x % 7", name="K").apply(Tally(), by="k", name="T").sink("S")
-    made = flow.start(spark=spark, record=tmp_path / "runs", workers=4)
+    made = flow.start(spark=spark, record=tmp_path / "runs", key_partitions=4)
     wait_for(tmp_path / "arrived")
     yield made
     (tmp_path / "go").touch()
@@ -51,8 +51,8 @@ def expect_whole(run: Any) -> None:
 
 
 def test_a_condition_stops_before_the_tuple_and_one_on_the_state_after_it(run: Any, tmp_path: Path) -> None:
-    name = run.watch("G", "x % 20 == 11 and row['x'] > 5", pause=True)
-    other = run.watch("G", "n == 25", pause=True)
+    name = run.break_at("G", "x % 20 == 11 and row['x'] > 5")
+    other = run.break_at("G", "n == 25")
     assert [b.name for b in run.breakpoints] == [name, other]
     (tmp_path / "go").touch()
     for at in (11, 24, 31, 51):
@@ -74,7 +74,7 @@ def test_a_condition_stops_before_the_tuple_and_one_on_the_state_after_it(run: A
 
 @pytest.mark.parametrize("limit", [1, 37])
 def test_a_number_of_tuples_is_exact_over_all_key_partitions(run: Any, tmp_path: Path, limit: int) -> None:
-    run.watch("T", tuples=limit)
+    run.break_at("T", tuples=limit)
     (tmp_path / "go").touch()
     assert run.wait_until("paused", timeout=WAIT) == "paused"
     assert [(h.operator, h.note) for h in run.reached] == [("T", f"{limit} tuples")]
@@ -94,7 +94,7 @@ def test_a_number_of_tuples_is_exact_over_all_key_partitions(run: Any, tmp_path:
 
 
 def test_a_number_of_outputs_stops_behind_the_tuple_that_gave_the_last(run: Any, tmp_path: Path) -> None:
-    run.watch("G", outputs=20)
+    run.break_at("G", outputs=20)
     (tmp_path / "go").touch()
     assert run.wait_until("paused", timeout=WAIT) == "paused"
     assert run.inspect("G").state["n"] == 20
@@ -105,19 +105,21 @@ def test_a_number_of_outputs_stops_behind_the_tuple_that_gave_the_last(run: Any,
 
 def test_what_cannot_be_watched_is_said(run: Any) -> None:
     with pytest.raises(RunError, match="Expected a Python expression"):
-        run.watch("G", "x = 3", pause=True)
+        run.break_at("G", "x = 3")
     with pytest.raises(RunError, match="got 'y'"):
-        run.watch("G", "y > 3", pause=True)
+        run.break_at("G", "y > 3")
     with pytest.raises(TimeTravelError, match=r"Expected columns that 'K' takes .*got 'y'"):
-        run.watch("K", "y > 3", pause=True)
+        run.break_at("K", "y > 3")
     with pytest.raises(RunError, match="got several"):
-        run.watch("G", "x > 3", tuples=4)
+        run.break_at("G", "x > 3", tuples=4)
     with pytest.raises(RunError, match="got none"):
-        run.watch("G", pause=True)
+        run.break_at("G")
     with pytest.raises(RunError, match="above 0"):
-        run.watch("G", tuples=0)
+        run.break_at("G", tuples=0)
     with pytest.raises(UnknownName):
-        run.watch("nobody", "x > 3", pause=True)
+        run.break_at("nobody", "x > 3")
+    with pytest.raises(WorkflowError, match="no argument 'pause'"):
+        run.watch("G", "x > 3", pause=True)
     with pytest.raises(UnknownName):
         run.unwatch("B99")
     assert run.breakpoints == ()
@@ -132,8 +134,8 @@ def test_operators_of_spark_stop_at_the_end_of_the_epoch_with_the_tuple_marked(
     rows.apply(Gated(str(tmp_path)), name="G").filter("x >= 0", name="F").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
-    run.watch("F", "x = 13", pause=True)
-    run.watch("F", tuples=25)
+    run.break_at("F", "x = 13")
+    run.break_at("F", tuples=25)
     (tmp_path / "go").touch()
     assert run.wait_until("paused", timeout=WAIT) == "paused"
     (hit,) = run.reached

@@ -199,8 +199,8 @@ def test_a_breakpoint_pauses_the_run_at_its_tuple(engine_server: Served, tmp_pat
     execution = start(server, GATED.format(folder=str(tmp_path)))
     base = f"/api/executions/{execution}"
     arrived(tmp_path)
-    asked = {"by": "Ana", "operator": "P", "condition": "n == 7", "pause": True}
-    (watch,) = server.json("POST", f"{base}/watch", json=asked)["watches"]
+    asked = {"by": "Ana", "operator": "P", "condition": "n == 7"}
+    (watch,) = server.json("POST", f"{base}/break", json=asked)["watches"]
     (tmp_path / "go").touch()
     paused = until(server, execution, lambda e: e["status"] == "paused" and bool(e["reached"]))
     assert (paused["reached"][0]["operator"], paused["reached"][0]["row"]) == ("P", {"n": 7})

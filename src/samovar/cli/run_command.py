@@ -49,10 +49,12 @@ def run(
             metavar="SIZE",
         ),
     ] = None,
-    workers: Annotated[
+    key_partitions: Annotated[
         int | None,
         typer.Option(
-            "--workers", min=1, help="Key partitions of operators with `by`; twice the cores by default."
+            "--key-partitions",
+            min=1,
+            help="Key partitions of operators with `by`; twice the cores by default.",
         ),
     ] = None,
     hold: Annotated[
@@ -94,9 +96,9 @@ def run(
     settings = spark_settings(conf or [])
     if resume is None and flow is None:
         raise typer.BadParameter("Name a workflow to run, or a recording with --resume.", param_hint="FLOW")
-    if resume is not None and (no_record or epoch_bytes or workers):
+    if resume is not None and (no_record or epoch_bytes or key_partitions):
         raise typer.BadParameter(
-            "A resumed run keeps its recording, epochs and workers.", param_hint="--resume"
+            "A resumed run keeps its recording, epochs and key partitions.", param_hint="--resume"
         )
     if resume is not None and hold:
         raise typer.BadParameter("A resumed run holds tuples if it did before.", param_hint="--hold")
@@ -104,7 +106,7 @@ def run(
         "on_error": "hold" if hold else "fail",
         "record": False if no_record else record,
         "epoch_bytes": _bytes(epoch_bytes) if epoch_bytes is not None else None,
-        "workers": workers,
+        "key_partitions": key_partitions,
     }
     with telling(wanted):
         if resume is not None:
@@ -124,7 +126,7 @@ def _started(
     loaded = load_flow(flow)
     check_sinks(wanted.show, [op.name for op in loaded.graph().sinks])
     spark = session(master, conf, wanted)
-    return lambda: loaded.start(spark=spark, watch=wanted.watched, **options)
+    return lambda: loaded.start(spark=spark, interactive=wanted.watched, **options)
 
 
 def _resumed(
@@ -154,7 +156,7 @@ def _resumed(
         session(master, conf, wanted)
     loaded = load_flow(flow) if flow is not None else None
     spark = session(master, conf, wanted)
-    return lambda: past.resume(spark, flow=loaded, watch=wanted.watched)
+    return lambda: past.resume(spark, flow=loaded, interactive=wanted.watched)
 
 
 def _is_whole(found: Found) -> bool:

@@ -142,7 +142,7 @@ def make_plan(
     chains = _chains(graph, shapes, placement)
     fused = frozenset(n for chain in chains.values() for n in chain[:-1])
     count = {
-        n: (op.workers or buckets) if op.by else 1
+        n: (op.key_partitions or buckets) if op.by else 1
         for n, op in graph.ops.items()
         if isinstance(op, ops.Python)
     }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
-from samovar.errors import WorkflowError
+from samovar.errors import WorkflowError, nearest
 from samovar.graph.operators.base import Expr, expr
 from samovar.text import quote_name
 
 __all__ = [
     "call",
+    "checked_arguments",
     "conjunction",
     "ddl",
     "directed",
@@ -21,6 +24,34 @@ __all__ = [
     "quoted",
     "sort_key",
 ]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked_arguments(**hints: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Have a function raise WorkflowError for an argument it does not have; `hints`: what to write for some of them."""
+
+    def checked(function: Callable[P, R]) -> Callable[P, R]:
+        known = [
+            n for n, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_POSITIONAL
+        ]
+
+        @wraps(function)
+        def call(*args: P.args, **given: P.kwargs) -> R:
+            for name in given:
+                if name not in known:
+                    meant = hints.get(name) or nearest(name, known)
+                    raise WorkflowError(
+                        f"{function.__name__} has no argument '{name}'.",
+                        hint=f"Did you mean {meant}?" if meant else f"Its arguments: {', '.join(known)}.",
+                    )
+            return function(*args, **given)
+
+        return call
+
+    return checked
 
 
 def flat(values: Sequence[Any]) -> list[Any]:

@@ -31,7 +31,7 @@ import yaml
 from samovar.errors import DocumentError, WorkflowError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.code import function_source, source_of
-from samovar.graph.operators.base import Expr, Op
+from samovar.graph.operators.base import Expr, Op, current_fields
 from samovar.graph.schema import FIELDS, KINDS, VERSION, json_schema
 from samovar.graph.values import columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
@@ -425,7 +425,8 @@ def _operator(source: _Source, index: int, given: Any) -> Op:
             f"{source.at(index)}: expected operator number {index + 1} to be a mapping with name and op, "
             f"got {_word(given)}."
         )
-    item: dict[Any, Any] = {("on" if key is True else key): value for key, value in given.items()}
+    # `on` without quotes is the truth value True in YAML
+    item = current_fields({("on" if key is True else key): value for key, value in given.items()})
     name = item.get("name")
     who = f"Operator '{name}'" if isinstance(name, str) else f"Operator number {index + 1}"
 

@@ -352,11 +352,13 @@ class Frame(Shorthands):
         *more: Frame,
         by: str | tuple[str, ...] | list[str] | None = None,
         order: ops.Order = "canonical",
-        workers: int | None = None,
+        key_partitions: int | None = None,
         name: str | None = None,
     ) -> Frame:
         """A Python operator; `by=` partitions it by key."""
-        return self._flow.apply(operator, self, *more, by=by, order=order, workers=workers, name=name)
+        return self._flow.apply(
+            operator, self, *more, by=by, order=order, key_partitions=key_partitions, name=name
+        )
 
     def mapInArrow(
         self,

@@ -174,7 +174,7 @@ def _code(op: ops.Python | ops.Batches, ups: list[str]) -> str | None:
     options = {
         "by": list(op.by) or None,
         "order": op.order if op.order != "canonical" else None,
-        "workers": op.workers,
+        "key_partitions": op.key_partitions,
         "name": op.name,
     }
     return f"flow.apply({found}({params}), {', '.join(ups)}, {_arguments(**options)})"

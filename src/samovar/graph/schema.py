@@ -122,7 +122,7 @@ FIELDS: dict[tuple[str, str], str] = {
         "python",
         "order",
     ): "`canonical`: by position in the source; `arrival`: as tuples come, which is logged.",
-    ("python", "workers"): "How many key partitions `by` makes; twice the cores when left out.",
+    ("python", "key_partitions"): "How many key partitions `by` makes; twice the cores when left out.",
     ("batches", "schema"): "The rows the function gives, in DDL form.",
     ("batches", "form"): "What the function gets: iterators of Arrow record batches or of pandas DataFrames.",
     ("batches", "code"): "Python code that defines the function.",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
 from samovar.graph import operators as ops
+from samovar.graph.arguments import checked_arguments
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op
@@ -23,11 +24,18 @@ from samovar.graph.subgraph import enabled, up_to
 from samovar.graph.values import columns
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from samovar.graph.frame import Frame
     from samovar.graph.reader import Reader
+    from samovar.runtime.run import Run
 
 __all__ = ["Graph", "Runner", "Workflow"]
 
+Marks = Literal["tau", "every", "none"]
+OnError = Literal["fail", "hold"]
+OLD_OPTIONS = {"workers": "key_partitions", "checkpoints": "marks", "watch": "interactive"}
+"""Options of runs under names they no longer have, for the hint."""
 _NAME = re.compile(r"[A-Za-z_][\w .-]*\Z")
 
 
@@ -133,13 +141,14 @@ class Workflow:
         chosen = name or self.fresh("generate")
         return self.add(ops.Generate(name=chosen, rows=rows, columns=dict(columns), seed=seed))
 
+    @checked_arguments(**OLD_OPTIONS)
     def apply(
         self,
         operator: Operator,
         *inputs: Frame,
         by: str | tuple[str, ...] | list[str] | None = None,
         order: ops.Order = "canonical",
-        workers: int | None = None,
+        key_partitions: int | None = None,
         name: str | None = None,
     ) -> Frame:
         """A Python operator over one or more inputs; port numbers follow the order of the inputs."""
@@ -171,7 +180,7 @@ class Workflow:
             class_name=type(operator).__name__,
             by=tuple(expr(k) for k in keys),
             order=order,
-            workers=workers,
+            key_partitions=key_partitions,
         )
         return self.add(op, live=operator)
 
@@ -252,16 +261,76 @@ class Workflow:
 
     # --- running ------------------------------------------------------------------------------------------------
 
-    def start(self, **options: Any) -> Any:
-        """Start a run and return it at once. Options: see `samovar.runtime.run.start`."""
-        return self._runner().start(self, **options)
+    @checked_arguments(**OLD_OPTIONS)
+    def start(
+        self,
+        *,
+        spark: SparkSession | None = None,
+        record: str | os.PathLike[str] | bool = "runs",
+        tau: float = 2.0,
+        marks: Marks = "tau",
+        on_error: OnError = "fail",
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        epoch_bytes: int | None = None,
+        interactive: bool | None = None,
+        key_partitions: int | None = None,
+        run_id: str | None = None,
+    ) -> Run:
+        """Start a run and return it at once.
 
-    def run(self, **options: Any) -> Any:
-        """Start a run, wait for its end with a progress bar (`progress=False`: none) and return it."""
-        progress = options.pop("progress", None)
-        run = self.start(**options)
-        run.wait(progress=progress)
+        Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
+
+        spark: a session to use; it is left running. master, conf: the Spark to start if there is no session yet.
+        record: the folder recordings go to; False leaves none.
+        tau: a jump into an epoch shall take about so many seconds. marks: how often the state of Python operators is
+            kept inside an epoch for it: "tau": as that needs; "every": every thousand tuples; "none": not at all.
+        on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until somebody
+            decides (`run.held`).
+        epoch_bytes: the input an epoch takes; by default it follows the measured cost.
+        interactive: whether somebody looks on, so that epochs are short; by default while a display is drawn.
+        key_partitions: how many key partitions operators with `by=` have; by default twice the cores.
+        run_id: the run's name; by default made of the workflow's name and the time.
+
+        >>> flow = sv.Workflow("few")
+        >>> kept = flow.values("n int", [(1,), (2,)], name="numbers").sink("S")
+        >>> run = flow.start(record=False)
+        >>> run.result("S").num_rows
+        2
+        """
+        options = {k: v for k, v in locals().items() if k != "self"}
+        run: Run = self._runner().start(self, **options)
         return run
+
+    @checked_arguments(**OLD_OPTIONS)
+    def run(
+        self,
+        *,
+        progress: bool | None = None,
+        spark: SparkSession | None = None,
+        record: str | os.PathLike[str] | bool = "runs",
+        tau: float = 2.0,
+        marks: Marks = "tau",
+        on_error: OnError = "fail",
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        epoch_bytes: int | None = None,
+        interactive: bool | None = None,
+        key_partitions: int | None = None,
+        run_id: str | None = None,
+    ) -> Run:
+        """Start a run, wait for its end and return it. Options as for `start`.
+
+        progress: whether a progress bar is drawn; by default on a terminal.
+
+        >>> flow = sv.Workflow("few")
+        >>> kept = flow.values("n int", [(1,), (2,)], name="numbers").filter("n > 1").sink("S")
+        >>> flow.run(record=False).result("S").to_pylist()
+        [{'n': 2}]
+        """
+        options = {k: v for k, v in locals().items() if k not in ("self", "progress")}
+        run: Run = self._runner().start(self, **options)
+        return run.wait(progress=progress)
 
     def schema_of(self, name: str) -> Any:
         """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job."""

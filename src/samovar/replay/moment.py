@@ -469,7 +469,7 @@ class Moment:
         *,
         row: Mapping[str, Any] | None = None,
         record: str | os.PathLike[str] | None = None,
-        watch: bool | None = None,
+        interactive: bool | None = None,
     ) -> Run:
         """A new run from here with other logic: `m.fork({"FE": Fixed(), "FF": "label <> 'Fraud'"})`.
 
@@ -480,7 +480,9 @@ class Moment:
         cut = self._cut()
         if row is not None and cut.at is None and cut.segment.level == cut.segment.low:
             cut = replace(cut, at=self._travel.first_leaf(cut.segment))
-        return start_fork(self._travel.tracer, cut, changes or {}, row=row, record=record, watch=watch)
+        return start_fork(
+            self._travel.tracer, cut, changes or {}, row=row, record=record, interactive=interactive
+        )
 
     def _cut(self) -> Cut:
         """The first source tuple that is not fully processed by the operators looked at."""

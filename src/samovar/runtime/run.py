@@ -42,7 +42,7 @@ from samovar.runtime.epochs.checkpoint_policy import Policy
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
 from samovar.runtime.epochs.pacer import Pacer
-from samovar.runtime.exchange.decisions import standing
+from samovar.runtime.exchange.decisions import standing_decisions
 from samovar.runtime.failures.explanation import explain_failure, explain_start
 from samovar.runtime.failures.failed_epoch import failed_fact
 from samovar.runtime.folders import new_scratch
@@ -74,31 +74,22 @@ def start(
     spark: SparkSession | None = None,
     record: str | os.PathLike[str] | bool = "runs",
     tau: float = 2.0,
-    checkpoints: Policy = "tau",
+    marks: Policy = "tau",
     on_error: str = "fail",
     master: str | None = None,
     conf: dict[str, str] | None = None,
     epoch_bytes: int | None = None,
-    watch: bool | None = None,
-    workers: int | None = None,
+    interactive: bool | None = None,
+    key_partitions: int | None = None,
     run_id: str | None = None,
 ) -> Run:
-    """Start a run and return at once.
-
-    `record` is the folder recordings go to (False: none is left). `spark` is used and left running. `epoch_bytes` fixes
-    the size of an epoch; otherwise it follows the measured cost, and is short while somebody watches (`watch`; None: a
-    terminal is attached). Inside an epoch the state of Python operators is kept so often that a jump takes about `tau`
-    seconds (`checkpoints`: "tau"; "every": every thousand tuples; "none"). `workers` is the number of key partitions of
-    operators with `by=`. `on_error`: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it
-    there until somebody decides (`run.held`).
-    Problems of the workflow and its sources are raised here; what happens later is raised by `wait` and `result`.
-    """
+    """Start a run and return at once; see `Workflow.start`."""
     check_options(
         tau=tau,
-        checkpoints=checkpoints,
+        marks=marks,
         on_error=on_error,
         epoch_bytes=epoch_bytes,
-        workers=workers,
+        key_partitions=key_partitions,
         record=record,
         run_id=run_id,
     )
@@ -112,7 +103,7 @@ def start(
     recording = Recording.create(root.absolute() / run, durable=not scratch)
     options = {
         "tau": tau,
-        "checkpoints": checkpoints,
+        "marks": marks,
         "epoch_bytes": epoch_bytes,
         "on_error": on_error,
     }
@@ -131,7 +122,7 @@ def start(
         sources = list_sources(session, graph, recording, made._note)
         storage.check_sources(sources.values())
         analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-        buckets = workers or max(4, 2 * cores(session))
+        buckets = key_partitions or max(4, 2 * cores(session))
         now = time.time()
         settings = {"buckets": buckets, "parallelism": max(2, cores(session)), "now": int(now * 1_000_000)}
         plan = make_plan(
@@ -168,7 +159,7 @@ def start(
     context = RunContext(
         session, plan, sources, recording, recording.history(), pickled, run, storage=storage
     )
-    made._begin(context, epoch_bytes, watch)
+    made._begin(context, epoch_bytes, interactive)
     return made
 
 
@@ -327,7 +318,7 @@ class Run(Commands, Watching):
         self,
         context: RunContext,
         epoch_bytes: int | None,
-        watch: bool | None,
+        interactive: bool | None,
         *,
         before: Callable[[Callable[[], bool]], None] | None = None,
         publishes: bool = True,
@@ -341,14 +332,14 @@ class Run(Commands, Watching):
             note=self._record,
             totals=context.history.totals(),
         )
-        before_it = standing(context.history)
+        before_it = standing_decisions(context.history)
         if before_it is not None:
             self._steering.desk.report(before_it)
         door = open_door(self, context.recording.path)
         self._status = "running"
 
         def watching() -> bool:
-            return watch if watch is not None else self._watchers > 0
+            return interactive if interactive is not None else self._watchers > 0
 
         def work() -> None:
             try:

@@ -17,10 +17,10 @@ __all__ = ["check_options", "remove_if_empty"]
 def check_options(
     *,
     tau: Any,
-    checkpoints: Any,
+    marks: Any,
     on_error: Any,
     epoch_bytes: Any,
-    workers: Any,
+    key_partitions: Any,
     record: Any,
     run_id: Any = None,
 ) -> None:
@@ -30,9 +30,9 @@ def check_options(
             f"Expected on_error to be 'fail' or 'hold', got {on_error!r}.",
             hint="`fail` ends the run at a tuple that raises; `hold` stops it there until somebody decides.",
         )
-    if checkpoints not in get_args(Policy):
+    if marks not in get_args(Policy):
         raise WorkflowError(
-            f"Expected checkpoints to be one of {', '.join(get_args(Policy))}, got {checkpoints!r}.",
+            f"Expected marks to be one of {', '.join(get_args(Policy))}, got {marks!r}.",
             hint="`tau` keeps as much state as jumps within tau seconds need; `none` keeps none inside epochs.",
         )
     _number("tau", tau, "seconds, for example tau=2.0", fraction=True)
@@ -42,8 +42,12 @@ def check_options(
             epoch_bytes,
             "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt",
         )
-    if workers is not None:
-        _number("workers", workers, "key partitions, for example workers=4; leave it out to follow the cores")
+    if key_partitions is not None:
+        _number(
+            "key_partitions",
+            key_partitions,
+            "key partitions, for example key_partitions=4; leave it out to follow the cores",
+        )
     if run_id is not None and (
         not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")
     ):

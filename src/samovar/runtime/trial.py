@@ -129,7 +129,7 @@ def _run(
     flow = Workflow.of(name, all_ops.values(), {n: v for n, v in live.items() if n in all_ops})
     folder = new_scratch("trial-", scratch)
     try:
-        run = flow.start(spark=spark, record=folder, watch=False)
+        run = flow.start(spark=spark, record=folder, interactive=False)
         try:
             run.wait(seconds, progress=False)
         except TimeoutError:

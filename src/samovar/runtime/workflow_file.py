@@ -14,7 +14,7 @@ import msgspec
 from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.code import function_from_code, function_source, operator_from_code, source_of
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, current_fields
 from samovar.graph.workflow import Graph, Workflow
 from samovar.record.state_files import PYTHON
 from samovar.record.store import History, Recording
@@ -76,7 +76,7 @@ def read_graph(recording: Recording) -> Graph:
     """The workflow as it was, without live code. Runs nothing."""
     written = recording.read_json("workflow.json")
     try:
-        found = [msgspec.convert(o, _AnyOp) for o in written["operators"]]
+        found = [msgspec.convert(current_fields(o), _AnyOp) for o in written["operators"]]
     except (msgspec.ValidationError, KeyError) as error:
         raise RecordingCorrupt(f"The workflow of {recording.path} cannot be read: {error}.") from error
     return Graph(written["name"], {o.name: o for o in found})

@@ -24,7 +24,9 @@ export const steer = {
   modify: (api: Api, execution: string, by: string, changes: Record<string, string | Record<string, Json>>, consistency: Consistency) =>
     post<Execution>(api, execution, "modify", { by, changes, consistency }),
   watch: (api: Api, execution: string, by: string, operator: string, condition: string, pause: boolean) =>
-    post<Execution>(api, execution, "watch", { by, operator, pause, ...(/^\d+$/.test(condition.trim()) ? { tuples: Number(condition) } : { condition }) }),
+    /^\d+$/.test(condition.trim())
+      ? post<Execution>(api, execution, "break", { by, operator, tuples: Number(condition) })
+      : post<Execution>(api, execution, pause ? "break" : "watch", { by, operator, condition }),
   unwatch: (api: Api, execution: string, by: string, name: string) =>
     api.call<Execution>("DELETE", `/api/executions/${e(execution)}/watches/${e(name)}?${new URLSearchParams({ by }).toString()}`),
   mark: (api: Api, execution: string, by: string, operator: string, note: string) =>

@@ -38,8 +38,11 @@ LIVE = {
         Command("inspect", "inspect OP [NAME]", "a Python operator's state in the workers now"),
         Command("flight", "flight OP [N]", "tuples that workers have taken in and not finished"),
         Command("stats", "stats", "tuples, rates, work, state, queue and skew of every operator"),
-        Command("watch", "watch OP CONDITION | tuples N | outputs N", "pause where it is so"),
-        Command("unwatch", "unwatch NAME", "take a breakpoint back"),
+        Command("break", "break OP CONDITION | tuples N | outputs N", "pause where it is so"),
+        Command(
+            "watch", "watch OP CONDITION", "mark each tuple that meets a condition (SQL), to jump to later"
+        ),
+        Command("unwatch", "unwatch NAME", "remove a breakpoint or a watch"),
         Command("breakpoints", "breakpoints", "the breakpoints that stand"),
         Command("interact", "interact OP [NOTE]", "mark this moment, to jump to later"),
         Command("held", "held", "the tuples that raised and wait, with traceback, locals and state"),
@@ -87,6 +90,7 @@ class Attached:
             "inspect": self._inspect,
             "flight": self._flight,
             "stats": lambda rest, said: Answer("stats", self._ask("statistics")),
+            "break": self._break,
             "watch": self._watch,
             "unwatch": lambda rest, said: self._live("unwatch", name=rest),
             "breakpoints": lambda rest, said: Answer("breakpoints", self._ask("breakpoints")),
@@ -226,14 +230,24 @@ class Attached:
         limit = whole(said[1].text, "a number of tuples") if len(said) > 1 else 10
         return Answer("flight", self._ask("in_flight", operator=operator, limit=limit))
 
-    def _watch(self, rest: str, said: list[Word]) -> Answer:
-        operator = self._known(said, "watch")
-        text = rest[said[0].end :].strip()
+    def _break(self, rest: str, said: list[Word]) -> Answer:
+        operator = self._known(said, "break")
         if len(said) == 3 and said[1].text in ("tuples", "outputs") and is_whole(said[2].text):
             how: dict[str, Any] = {said[1].text: whole(said[2].text, "a number of tuples")}
         else:
-            how = {"condition": said[1].text if len(said) == 2 and said[1].quoted else text, "pause": True}
-        return Answer("watch", {"operator": operator, **self._ask("watch", operator=operator, **how), **how})
+            how = {"condition": self._condition(rest, said)}
+        return Answer(
+            "break", {"operator": operator, **self._ask("break_at", operator=operator, **how), **how}
+        )
+
+    def _watch(self, rest: str, said: list[Word]) -> Answer:
+        how = {"operator": self._known(said, "watch"), "condition": self._condition(rest, said)}
+        return Answer("watch", {**how, **self._ask("watch", **how)})
+
+    @staticmethod
+    def _condition(rest: str, said: list[Word]) -> str:
+        """The condition behind the operator's name, with or without quotes around it."""
+        return said[1].text if len(said) == 2 and said[1].quoted else rest[said[0].end :].strip()
 
     def _interact(self, rest: str, said: list[Word]) -> Answer:
         operator = self._known(said, "interact")

@@ -105,6 +105,10 @@ class LiveScreen(Screen):
 
     def _watch(self, answer: Answer) -> None:
         data = answer.data
+        self._say(f"{data['name']}: marks tuples of {data['operator']}, {data['condition']}.")
+
+    def _break(self, answer: Answer) -> None:
+        data = answer.data
         number = next((f"{data[n]:,} {n}" for n in ("tuples", "outputs") if n in data), None)
         self._say(f"{data['name']}: pauses at {data['operator']}, {number or data['condition']}.")
 

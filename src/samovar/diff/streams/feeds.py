@@ -19,8 +19,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.event_values import Side
-from samovar.diff.tables.table_inputs import chosen_sink, is_recording
+from samovar.diff.tables.table_inputs import chosen_sink
 from samovar.record.store import Recording
+from samovar.replay.past import Past
 from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.run import Run
 from samovar.runtime.summary import read_result
@@ -183,7 +184,7 @@ def as_feed(
                 hint="Start it with record='runs'.",
             )
         return _Batches(side, _epochs(Recording(value.recording), value, side, sink), "the epochs of a run")
-    if is_recording(value):
+    if isinstance(value, Past):
         return _Batches(side, _epochs(Recording(value.path), None, side, sink), "the epochs of a run")
     if isinstance(value, pa.Table):
         return _Batches(side, value.to_batches(), "batches")

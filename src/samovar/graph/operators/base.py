@@ -6,11 +6,21 @@ msgspec structs, so one definition gives the Python object, the document form, i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
 
-__all__ = ["Expr", "Op", "expr"]
+__all__ = ["Expr", "Op", "current_fields", "expr"]
+
+
+OLD_FIELDS = {"workers": "key_partitions"}
+"""Fields of operators under the names they had in documents and recordings that are still read."""
+
+
+def current_fields(fields: Mapping[Any, Any]) -> dict[Any, Any]:
+    """An operator's fields as plain data, under today's names."""
+    return {OLD_FIELDS.get(name, name): value for name, value in fields.items()}
 
 
 class Expr(str):

@@ -25,7 +25,7 @@ class Python(Op, tag="python", frozen=True, kw_only=True):
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     by: tuple[str, ...] = ()
     order: Order = "canonical"
-    workers: int | None = None
+    key_partitions: int | None = None
     """How many key partitions `by` makes; None: twice the cores."""
 
     ports: ClassVar[tuple[int, int | None]] = (1, None)

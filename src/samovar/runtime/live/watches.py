@@ -13,6 +13,7 @@ from samovar.control import events as e
 from samovar.control import messages as m
 from samovar.errors import RunError, UnknownName
 from samovar.graph import operators as ops
+from samovar.graph.arguments import checked_arguments
 from samovar.graph.operator import is_batch_form
 from samovar.runtime.live.break_conditions import breakpoint_on
 from samovar.runtime.live.interactions import Interactions
@@ -64,64 +65,70 @@ class Watching:
     watcher: ClassVar[Any] = None
     """Makes a watch over committed epochs; set by the package, since it needs the layer above."""
 
-    def watch(
+    @checked_arguments(pause="break_at(...)", tuples="break_at(tuples=...)", outputs="break_at(outputs=...)")
+    def watch(self, operator: str, condition: str, *, limit: int = 100) -> str:
+        """Mark a moment for every tuple an operator takes that meets a condition in SQL. The run does not stop.
+
+        The condition is over the tuple; if it names columns that only the output has (the other side of a join), over
+        the rows made from it. The moment is the one after all that came of the tuple; at most `limit` an epoch are
+        marked. Returns a name for `unwatch`.
+        """
+        context = self._watched_context(operator)
+        name = f"W{next(self._watch_names)}"
+        self._watches[name] = type(self).watcher(
+            context, self._interactions, operator, condition, limit, None
+        )
+        return name
+
+    def break_at(
         self,
         operator: str,
         condition: str | None = None,
         *,
-        pause: bool = False,
         tuples: int | None = None,
         outputs: int | None = None,
-        limit: int = 100,
     ) -> str:
-        """Mark a moment for every tuple an operator takes that meets a condition in SQL, or pause there.
+        """Set a breakpoint: the run pauses at a tuple that meets a condition, or after so many tuples.
 
-        The condition is over the tuple; if it names columns that only the output has (the other side of a join), over
-        the rows made from it.
-        The moment is the one after all that came of the tuple; at most `limit` an epoch are marked. With `pause=True`
-        the run is paused instead. For a Python operator the condition is then a Python expression over the tuple's
-        columns, the operator's states, `row` and `port`; the run stops before the tuple, or after it if a state is
-        named. For other operators and those in batch form it is SQL as above, and the run stops at the end of the epoch
-        that has such a tuple, whose moment is marked. `tuples=n` pauses when the operator has taken n tuples in all,
-        `outputs=n` when it has given n: all workers together, exactly, or at the epoch's end for operators of Spark.
-
-        Returns a name for `unwatch`.
+        For a Python operator the condition is a Python expression over the tuple's columns, the operator's states,
+        `row` and `port`; the run stops before the tuple, or after it if a state is named. For other operators and those
+        in batch form it is SQL as for `watch`, and the run stops at the end of the epoch that has such a tuple, whose
+        moment is marked. `tuples=n` pauses when the operator has taken n tuples in all, `outputs=n` when it has given
+        n: all workers together, exactly, or at the epoch's end for operators of Spark. Returns a name for `unwatch`.
         """
-        context = self._watched_context()
-        if operator not in context.plan.graph.ops:
-            raise UnknownName(operator, context.plan.graph.ops, what="an operator of the run")
-        asked = [x for x in (condition, tuples, outputs) if x is not None]
-        if len(asked) != 1:
+        context = self._watched_context(operator)
+        conditions = [x for x in (condition, tuples, outputs) if x is not None]
+        if len(conditions) != 1:
             raise RunError(
                 "Expected a condition, or a number of tuples or outputs; got "
-                + ("several." if asked else "none."),
+                + ("several." if conditions else "none."),
                 operator=operator,
-                hint='run.watch("FE", "amount > 1000", pause=True) or run.watch("FE", tuples=1000).',
+                hint='run.break_at("FE", "amount > 1000") or run.break_at("FE", tuples=1000).',
             )
         name = f"B{next(self._watch_names)}"
         if condition is None:
-            self._watch_count(name, operator, tuples, outputs)
-        elif pause and (columns := self._tuple_wise(context, operator)) is not None:
+            self._break_at_count(name, operator, tuples, outputs)
+        elif (columns := self._tuple_wise(context, operator)) is not None:
             instance = pickle.loads(context.code[operator])
-            made = breakpoint_on(name, operator, condition, columns, instance)
-            self._command(lambda command: e.BreakRequested(command=command, breakpoint=made))
+            python = breakpoint_on(name, operator, condition, columns, instance)
+            self._command(lambda command: e.BreakRequested(command=command, breakpoint=python))
         else:
-            reached = self._reached_at_end(name) if pause else None
-            made_watch = type(self).watcher(context, self._interactions, operator, condition, limit, reached)
-            if pause:
-                plain = m.Breakpoint(name, operator, condition, at_end=True)
-                self._command(lambda command: e.BreakRequested(command=command, breakpoint=plain))
-            self._watches[name] = made_watch
+            reached = self._reached_at_end(name)
+            # at most 100 moments an epoch are marked, as by `watch`: the run stops at its end whatever their number
+            watch = type(self).watcher(context, self._interactions, operator, condition, 100, reached)
+            native = m.Breakpoint(name, operator, condition, at_end=True)
+            self._command(lambda command: e.BreakRequested(command=command, breakpoint=native))
+            self._watches[name] = watch
         return name
 
     def unwatch(self, name: str) -> None:
-        """Take a watch or a breakpoint back."""
-        found = self._watches.pop(name, None)
-        known = [b.name for b in self.breakpoints]
-        if name in known:
+        """Remove a watch or a breakpoint."""
+        watch = self._watches.pop(name, None)
+        breakpoints = [b.name for b in self.breakpoints]
+        if name in breakpoints:
             self._command(lambda command: e.BreakTakenBack(command=command, name=name))
-        elif found is None:
-            raise UnknownName(name, [*known, *self._watches], what="a watch of the run")
+        elif watch is None:
+            raise UnknownName(name, [*breakpoints, *self._watches], what="a watch or a breakpoint of the run")
 
     @property
     def breakpoints(self) -> tuple[BreakpointSet, ...]:
@@ -146,7 +153,8 @@ class Watching:
             epoch = r.place.epoch
             note = r.shown if not r.row else ""
             if epoch < 0:
-                epoch, note = len(self._watched_context().history.epochs), f"{r.place.number:,} tuples"
+                assert self._context is not None
+                epoch, note = len(self._context.history.epochs), f"{r.place.number:,} tuples"
             row = pickle.loads(r.row) if r.row else None
             made.append(BreakpointReached(r.breakpoint, r.place.operator, epoch, row, note))
         return tuple(made)
@@ -169,7 +177,7 @@ class Watching:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _watch_count(self, name: str, operator: str, tuples: int | None, outputs: int | None) -> None:
+    def _break_at_count(self, name: str, operator: str, tuples: int | None, outputs: int | None) -> None:
         limit = tuples if tuples is not None else outputs
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise RunError(f"Expected a number of tuples above 0, got {limit!r}.", operator=operator)
@@ -190,7 +198,7 @@ class Watching:
             more = f" and {several - 1:,} more" if several > 1 else ""
             said = m.Reached(
                 breakpoint=name,
-                place=m.Place(operator, epoch),
+                place=m.TuplePlace(operator, epoch),
                 shown=f"marked as {marked}{more} in this epoch",
             )
             if self._steering is not None:
@@ -202,11 +210,14 @@ class Watching:
         for watch in list(self._watches.values()):
             watch.committed(fact)
 
-    def _watched_context(self) -> RunContext:
+    def _watched_context(self, operator: str) -> RunContext:
+        """The context of a run that goes on and has the operator."""
         if self._context is None:
             raise RunError("The run has not started yet.")
         if self._ended.is_set():
             raise RunError("The run has ended.", hint="Use sv.open(run.recording).first(...) or .log(...).")
+        if operator not in self._context.plan.graph.ops:
+            raise UnknownName(operator, self._context.plan.graph.ops, what="an operator of the run")
         return self._context
 
     def _command(self, make: Any) -> None:

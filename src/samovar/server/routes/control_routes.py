@@ -61,17 +61,20 @@ class Modify(Asked):
     consistency: Literal["strict", "backward", "none"] = "strict"
 
 
-class Watch(Asked):
-    """Mark, or pause at, each tuple an operator takes that meets a condition; or pause after so many tuples.
+class NewWatch(Asked):
+    """Mark each tuple an operator takes that meets a condition: SQL over the operator's input columns."""
 
-    The condition is SQL over the operator's input columns; for a pause at a Python operator it is Python, over columns
-    and states.
-    """
+    operator: str = Field(max_length=200)
+    condition: str = Field(max_length=10_000)
+
+
+class NewBreakpoint(Asked):
+    """Pause at a tuple that meets a condition (Python for a Python operator, else SQL), or after so many tuples."""
 
     operator: str = Field(max_length=200)
     condition: str | None = Field(None, max_length=10_000)
-    pause: bool = False
     tuples: int | None = Field(None, ge=1)
+    outputs: int | None = Field(None, ge=1)
 
 
 class Mark(Asked):
@@ -181,21 +184,33 @@ def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
 
 
 @router.post("/watch")
-def watch(the: The, id: str, given: Watch) -> dict[str, Any]:
-    """Mark every tuple of an operator that meets a condition, or pause there: a breakpoint."""
+def watch(the: The, id: str, given: NewWatch) -> dict[str, Any]:
+    """Mark every tuple of an operator that meets a condition."""
     found = the.executions.get(id)
     check_sql(given.condition, given.operator)
-    name = found.going().watch(given.operator, given.condition, pause=given.pause, tuples=given.tuples)
-    found.watches.append({**given.model_dump(), "name": name})
-    what = given.condition if given.condition is not None else f"{given.tuples} tuples"
-    pauses = given.pause or given.tuples is not None
-    did = f"watches {given.operator} for {what}" + (", to pause there" if pauses else "")
+    name = found.going().watch(given.operator, given.condition)
+    found.watches.append(
+        {**given.model_dump(), "tuples": None, "outputs": None, "pause": False, "name": name}
+    )
+    did = f"watches {given.operator} for {given.condition}"
+    return the.executions.told(found, given.by, did, operator=given.operator).data()
+
+
+@router.post("/break")
+def break_at(the: The, id: str, given: NewBreakpoint) -> dict[str, Any]:
+    """Pause at a tuple that meets a condition, or after so many tuples: a breakpoint."""
+    found = the.executions.get(id)
+    check_sql(given.condition, given.operator)
+    name = found.going().break_at(given.operator, given.condition, tuples=given.tuples, outputs=given.outputs)
+    found.watches.append({**given.model_dump(), "pause": True, "name": name})
+    counted = f"{given.tuples} tuples" if given.tuples is not None else f"{given.outputs} outputs"
+    did = f"watches {given.operator} for {given.condition or counted}, to pause there"
     return the.executions.told(found, given.by, did, operator=given.operator).data()
 
 
 @router.delete("/watches/{name}")
 def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
-    """Take a watch or a breakpoint back."""
+    """Remove a watch or a breakpoint."""
     found = the.executions.get(id)
     found.going().unwatch(name)
     found.watches = [w for w in found.watches if w["name"] != name]

@@ -129,7 +129,7 @@ async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
 
     def make() -> Any:
         return flow.start(
-            spark=the.engine.session(), record=the.workspace.runs, watch=True, on_error=given.on_error
+            spark=the.engine.session(), record=the.workspace.runs, interactive=True, on_error=given.on_error
         )
 
     return the.executions.submit(id, flow.name, given.by, make).data()
@@ -353,7 +353,7 @@ def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
 
     def make() -> Any:
         with journey.lock:
-            return at.fork(changes, row=given.row, record=the.workspace.runs, watch=True)
+            return at.fork(changes, row=given.row, record=the.workspace.runs, interactive=True)
 
     belongs = the.executions.workflow_of(run)
     if belongs is None and given.workflow is not None:
