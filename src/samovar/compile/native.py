@@ -28,6 +28,7 @@ from samovar.positions import (
     position_columns,
     reaches_sql,
 )
+from samovar.text import quote_name
 
 __all__ = [
     "apply_native",
@@ -40,7 +41,6 @@ __all__ = [
     "plain_aggregate",
     "positioned",
     "positions_last",
-    "quoted",
     "sort_column",
     "starless",
     "visible",
@@ -60,11 +60,6 @@ def hidden(df: DataFrame) -> list[str]:
 def at_or_behind(df: DataFrame, edge: Position) -> Column:
     """Whether a row comes from the leaf tuple at an edge, or from one behind it."""
     return F.expr(reaches_sql(hidden(df), edge))
-
-
-def quoted(name: str) -> str:
-    """A column's name as SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def as_column(text: str) -> Column:
@@ -123,7 +118,7 @@ def positioned(
         return df.select("*", *made)
     left = [c for c in df.columns if c not in gone]
     if len({c.lower() for c in left}) == len(left):
-        return df.select(*map(quoted, left), *made)
+        return df.select(*map(quote_name, left), *made)
     waiting = [f"{n}_" for n in names]
     both = df.select("*", *(_as_place(c, n) for n, c in zip(waiting, columns, strict=True)))
     return both.drop(*gone).withColumnsRenamed(dict(zip(waiting, names, strict=True)))

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from samovar.compile.native import hidden, quoted, visible
+from samovar.compile.native import hidden, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.positions import PAD, Position, Window
@@ -21,6 +21,7 @@ from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import positions_in
+from samovar.text import quote_name
 
 __all__ = ["Origin", "find_origins"]
 
@@ -83,7 +84,7 @@ def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
 
 def _equal(row: Mapping[str, Any]) -> Column:
     """Whether columns have some values; a null equals a null."""
-    same = (F.col(quoted(name)).eqNullSafe(F.lit(value)) for name, value in row.items())
+    same = (F.col(quote_name(name)).eqNullSafe(F.lit(value)) for name, value in row.items())
     return reduce(lambda a, b: a & b, same, F.lit(True))
 
 

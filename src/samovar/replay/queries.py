@@ -38,7 +38,7 @@ from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
 from samovar.replay.trace.traced_window import Cursor
 from samovar.replay.trace.tracer import positions_in
-from samovar.runtime.failures.spark_errors import Said
+from samovar.runtime.failures.spark_errors import SparkError
 
 __all__ = [
     "Predicate",
@@ -183,7 +183,8 @@ def _as_our_error(operator: str, predicate: Predicate) -> Iterator[None]:
         if not isinstance(predicate, str):
             raise
         raise TimeTravelError(
-            f"The condition {predicate!r} cannot be evaluated: {Said.of(error).message}", operator=operator
+            f"The condition {predicate!r} cannot be evaluated: {SparkError.of(error).message}",
+            operator=operator,
         ) from None
 
 
