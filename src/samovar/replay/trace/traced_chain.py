@@ -23,7 +23,7 @@ from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
-from samovar.positions import AT_END, START, Position
+from samovar.positions import AT_END, START, Position, reaches
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.user_errors import RAISED, UserError, raised
@@ -216,7 +216,7 @@ class _Tracer(Chain):
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
-        traced = self.inside = at[: len(self.start)] >= self.start
+        traced = self.inside = reaches(at, self.start)
         self.doing = (stage, port, at)
         if not traced:
             super()._feed(stage, row, port, at)
@@ -247,7 +247,7 @@ class _Tracer(Chain):
         for i in range(start, stop):
             port = view.ports[i] if view.ports is not None else 0
             at = view.position(i)
-            traced = at[: len(self.start)] >= self.start
+            traced = reaches(at, self.start)
             if traced and not self.based:
                 self._base()
             self.made[0] = []
@@ -426,7 +426,7 @@ class _Prober(_Tracer):
                 self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
             self.seen += 1
             return
-        if probe.before is not None and at[: len(probe.before)] >= probe.before:
+        if probe.before is not None and reaches(at, probe.before):
             return
         if probe.key is not None:
             if _touches(self.loaded[probe.stage].take_changes(), *probe.key):
