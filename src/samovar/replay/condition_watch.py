@@ -1,4 +1,4 @@
-"""Interactions by condition: after each epoch, the tuples that met a condition are found and noted with their place.
+"""Interactions by condition: after each epoch, the tuples that met it are searched and logged with their positions.
 
 The search runs beside the epochs that follow, on a thread of its own; the run waits for it only at its end.
 """
@@ -27,7 +27,7 @@ log = logging.getLogger("samovar.watch")
 
 
 class Watch:
-    """A condition on the tuples an operator takes, or on what it gives for them, looked for in every epoch."""
+    """A condition on the tuples an operator takes, or on what it gives for them, searched in every epoch."""
 
     def __init__(
         self,

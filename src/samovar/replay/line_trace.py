@@ -17,7 +17,7 @@ from samovar.graph.operator import Operator, is_batch_form
 __all__ = ["ExecutedLine", "run_lines"]
 
 LIMIT = 10_000
-"""Lines that are noted at most."""
+"""Lines that are recorded at most: a loop in an operator can run millions."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class Past(Recorded):
         raise TimeTravelError(f"Expected an epoch in which '{operator}' took tuples, got {epoch}.")
 
     def before(self, operator: str, *, epoch: int, position: Sequence[int]) -> Moment:
-        """The moment just before an operator took a tuple: its epoch and position are those `why` tells."""
+        """The moment just before an operator took a tuple: `why` returns its epoch and position."""
         return self._after(operator, epoch, tuple(position)).step_back()
 
     def jump_cost(self, to: str | Interaction) -> jumps.JumpCost:

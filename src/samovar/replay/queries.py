@@ -292,7 +292,7 @@ def find_last_change(
 
 
 def _may_touch(session: ReplaySession, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
-    """Whether an epoch's deltas say that a key changed in it; true where they do not tell."""
+    """Whether a key may have changed in an epoch, by its deltas."""
     tracer = session.tracer
     fact = tracer.history.epochs[segment.epoch]
     files = fact.state.get(operator)

@@ -123,7 +123,7 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
 
 
 def _surely_many(tracer: Tracer, segment: Segment, name: str, low: Position) -> bool:
-    """Whether the first tuples of the segment alone make more groups than are taken to the driver: soon told."""
+    """Whether the first tuples of the segment alone make more groups than are taken to the driver: a cheap test."""
     if tracer.leaves.runs(segment) is None:
         return False
     stop = tracer.leaves.edge_after(segment, None, 4 * FEW)

@@ -101,9 +101,9 @@ class Timeline:
 def apply_changes(
     operator: str, state: dict[str, Any], delta: Mapping[str, Any], pickled: dict[str, bytes]
 ) -> list[StateChange]:
-    """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before.
+    """Apply a worker's changes to a state of plain data, and return them one by one with what was there before.
 
-    `pickled` holds the plain values as the worker knows them: of a large one, only the blocks that changed are told.
+    `pickled` holds the plain values as the worker knows them: of a large one, a worker sends the blocks that changed.
     """
     changes: list[StateChange] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():

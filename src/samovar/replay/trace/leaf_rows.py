@@ -48,7 +48,7 @@ def excerpt(spark: SparkSession, source: Source, window: Window, start: int, sto
 
 
 def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
-    """The rows of each unit that lie in a window; None when they are too many, or cannot be told."""
+    """The rows of each unit that lie in a window; None when they are too many, or not known."""
     if any(edge is not None and len(edge) != ROW_WIDTH for edge in (window.low, window.high)):
         return None
     ranges: list[Range] = []

@@ -1,4 +1,4 @@
-"""Where the leaf tuples of a segment lie: by arithmetic where files tell their numbers of rows, else by a Spark job.
+"""Where the leaf tuples of a segment lie: by arithmetic where the rows of each file are counted, else by a Spark job.
 
 Windows begin and end at edges of chunks: ranges of positions of the same size. So what operators gave before a window
 is a sum over chunks (see leaf_counts.py), whatever window somebody looks at.
@@ -18,7 +18,7 @@ __all__ = ["Leaves"]
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 """Finds leaf positions from one on, some of them."""
 Mended = Callable[[Segment], Collection[str]]
-"""Operators from whose input rows were left out in a segment."""
+"""Operators whose input lost rows in a segment."""
 
 MOST_CHUNKS = 15
 """At most two to the power of this many chunks in a segment."""
@@ -38,7 +38,7 @@ class Leaves:
         self._runs: dict[Segment, list[RowRange] | None] = {}
 
     def runs(self, segment: Segment) -> list[RowRange] | None:
-        """Leaf tuples as runs, if files tell their numbers of rows; else None."""
+        """Leaf tuples as runs, if the number of rows of each file is known; else None."""
         if segment not in self._runs:
             self._runs[segment] = self._runs_of(segment)
         return self._runs[segment]
@@ -154,7 +154,7 @@ class Leaves:
     # --- chunks -----------------------------------------------------------------------------------------------------
 
     def bits(self, segment: Segment) -> int | None:
-        """How many bits of a place lie inside a chunk; None where files do not tell their numbers of rows."""
+        """How many bits of a place lie inside a chunk; None where the number of rows of a file is not known."""
         runs = self.runs(segment)
         if runs is None:
             return None

@@ -150,7 +150,7 @@ class Tracer:
         )
 
     def mended(self, segment: Segment) -> frozenset[str]:
-        """Native operators from whose input rows were left out in a segment, because Spark failed on them."""
+        """Native operators whose input lost rows in a segment, because Spark failed on these rows."""
         if segment.epoch >= len(self.history.epochs):
             return frozenset()
         if segment.epoch not in self._mended:
@@ -237,10 +237,10 @@ class Tracer:
             )
             names.append((name, shown))
         epoch.take_over(near)
-        return [*parts, *self._told(epoch)], names
+        return [*parts, *self._reports(epoch)], names
 
-    def _told(self, epoch: Windowed) -> list[DataFrame]:
-        """What the workers of each chain of Python operators have written down."""
+    def _reports(self, epoch: Windowed) -> list[DataFrame]:
+        """The records that the workers of each chain of Python operators wrote."""
         return [
             chain.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
             for i, chain in enumerate(epoch.traced.values())
@@ -340,7 +340,7 @@ class Tracer:
                     epoch.frames.stream(tail, segment.level)
             if not epoch.traced:
                 return None
-            table = _united(self.spark, self._told(epoch)).toArrow()
+            table = _united(self.spark, self._reports(epoch)).toArrow()
         traced = TracedWindow(segment, epoch.window, Trace(edges, {}))
         self._read_python(table, list(epoch.traced), traced, {}, {})
         return min(traced.failures, key=lambda f: f[1].at or (), default=None)
@@ -348,7 +348,7 @@ class Tracer:
     # --- where tuples are -------------------------------------------------------------------------------------------
 
     def marked(self, segment: Segment, name: str, tuples: int) -> tuple[Position | None, int]:
-        """The last mark before a Python operator took more than so many tuples, and how many it had taken there."""
+        """The last mark at which a Python operator had taken at most `tuples` tuples, and how many it had."""
         if segment.epoch >= len(self.history.epochs):
             return None, 0
         fact = self.history.epochs[segment.epoch]
@@ -395,7 +395,7 @@ class Tracer:
         return places if alone else places[skip : skip + count]
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
-        """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
+        """Positions of the leaves' tuples from one on, in order; for leaves whose files have no row numbers."""
         leaves = leaves_of(self.tracing, segment.level)
         width = min(self.tracing.width[n] for n in leaves)
         with self.streams(segment, what="places") as stream:
@@ -424,7 +424,7 @@ class Tracer:
         return totals
 
     def _logged(self, segment: Segment) -> Mapping[str, Counters]:
-        """The counters of a segment's epoch; none for the one that failed."""
+        """The counters of a segment's epoch; none for the epoch that failed."""
         committed = segment.epoch < len(self.history.epochs)
         return self.history.epochs[segment.epoch].counters if committed else {}
 
@@ -471,7 +471,7 @@ class Tracer:
         return counters
 
     def _given(self, segment: Segment, window: Window, names: Sequence[str]) -> dict[str, int]:
-        """How many tuples operators gave in a window: from the chunks where they tell it, else by counting."""
+        """How many tuples operators gave in a window: from the chunks where these are counted, else by a job."""
         known: dict[str, int] = {}
         if window.low is None and window.high is not None and self.tally.edge(segment, window.high):
             known = self.tally.before(segment, [n for n in names if self.tally.can(segment, n)], window.high)
