@@ -27,7 +27,6 @@ from samovar.compile.native import (
     plain_aggregate,
     positioned,
     positions_last,
-    quoted,
     sort_column,
     visible,
 )
@@ -35,7 +34,9 @@ from samovar.compile.needed_columns import needed_columns
 from samovar.compile.plan import ROWS, Plan
 from samovar.compile.sqltext import stars
 from samovar.graph import operators as ops
-from samovar.ids import BUCKET, CONTROL, PORT, position_columns
+from samovar.ids import BUCKET, CONTROL, PORT
+from samovar.positions import BLOCKING, PAD, ROW_WIDTH, Position, padded_columns, position_columns
+from samovar.text import quote_name
 
 __all__ = ["EpochInputs", "Frames"]
 
@@ -50,7 +51,7 @@ class EpochInputs(Protocol):
     """Whether this is the first epoch of its level."""
     last: bool
     """Whether the level's sources end with this epoch."""
-    marks: tuple[tuple[int, ...], ...]
+    marks: tuple[Position, ...]
     """Positions at which Python operators keep their state: then they are told where their rows lie."""
     tallying: frozenset[str]
     """Aggregates that count the rows of each group, and so tell how many they took."""
@@ -166,7 +167,7 @@ class Frames:
         """The whole output of an operator without columns nobody needs."""
         df = self.whole(name)
         needed = needed_columns(self.plan, name)
-        return df if needed is None else df.select(*map(quoted, needed), *hidden(df))
+        return df if needed is None else df.select(*map(quote_name, needed), *hidden(df))
 
     def _trimmed(self, name: str, df: DataFrame) -> DataFrame:
         """Positions an operator's consumers do not need are dropped where they end."""
@@ -229,7 +230,7 @@ class Frames:
     def _number(self, name: str, df: DataFrame) -> DataFrame:
         """Positions for a blocking operator's output: the order of a sort, or else the order of all columns."""
         op = self.plan.graph.ops[name]
-        group = list(self.plan.graph.ops).index(name) - 1_000_000
+        group = BLOCKING + list(self.plan.graph.ops).index(name)
         if isinstance(op, ops.Sort):
             keys = [sort_column(k) for k in op.keys] + [F.col(c) for c in hidden(df)]
             return numbered(df, keys, group)
@@ -287,7 +288,7 @@ class Frames:
             positions = hidden(df) if self.plan.ordered(name) else []
             used = _used_columns(op, visible(df))
             if used:
-                return df.select(*map(quoted, used), *positions)
+                return df.select(*map(quote_name, used), *positions)
             return positions_last(df) if positions else df.drop(*hidden(df))
         return positions_last(self._bare(name, df))
 
@@ -313,9 +314,8 @@ class Frames:
             behind = []
         if not wanted:
             return made.drop(*ahead, *behind)
-        parts = [*ahead, *(f"coalesce({c}, -1)" for c in behind)]
-        fill = ["-1"] * (wanted - len(parts))
-        return positioned(made, position_columns(wanted), [*parts, *fill], instead=behind)
+        parts = padded_columns([*ahead, *(f"coalesce({c}, {PAD})" for c in behind)], wanted)
+        return positioned(made, position_columns(wanted), parts, instead=behind)
 
     def _limit(self, op: ops.Limit, df: DataFrame) -> DataFrame:
         taken, given = self.inputs.passed(op.name)
@@ -335,7 +335,7 @@ class Frames:
         call = plain.mapInArrow if op.form == "arrow" else plain.mapInPandas
         made = call(function, self.plan.schemas[op.name])
         if self.plan.width[op.name]:
-            made = positioned(made, position_columns(2), ["0", "monotonically_increasing_id()"])
+            made = positioned(made, position_columns(ROW_WIDTH), ["0", "monotonically_increasing_id()"])
         return made
 
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
@@ -396,11 +396,10 @@ class Frames:
         made: DataFrame | None = None
         kinds = key_types(head.by, ins)
         for port, df in enumerate(ins):
-            own = [F.col(c) for c in hidden(df)]
-            parts: list[Column] = [*own, *([F.lit(-1)] * (width - len(own))), F.lit(port)]
+            parts = [*map(F.expr, padded_columns(hidden(df), width)), F.lit(port)]
             names = position_columns(width + 1)
             columns = [
-                F.struct(*map(quoted, visible(df))).alias(f"__sv_v{port}"),
+                F.struct(*map(quote_name, visible(df))).alias(f"__sv_v{port}"),
                 F.lit(port).alias(PORT),
                 *(c.cast("bigint").alias(n) for n, c in zip(names, parts, strict=True) if width),
             ]
@@ -443,7 +442,7 @@ def _used_columns(op: ops.Aggregate, names: Sequence[str]) -> list[str]:
     if unsure or len({n.lower() for n in names}) < len(names):
         return []
     said = " ".join(texts).lower()
-    return [n for n in names if n.lower() in said or quoted(n).lower() in said]
+    return [n for n in names if n.lower() in said or quote_name(n).lower() in said]
 
 
 def _orderable(kind: DataType) -> bool:

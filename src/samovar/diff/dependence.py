@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.diff.comparison_errors import DependenceProblem, shown
+from samovar.diff.comparison_errors import DependenceProblem
 from samovar.diff.event_values import canonical, cells
+from samovar.text import shown
 
 __all__ = [
     "Clause",

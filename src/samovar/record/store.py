@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, StorageProblem
+from samovar.files import write_file
 from samovar.record.addresses import local_folder
 from samovar.record.digests import (
     DAMAGED_START,
@@ -65,7 +66,7 @@ from samovar.record.log import (
 )
 from samovar.record.state_files import is_mark, state_problem
 
-__all__ = ["History", "Recording", "find_recordings"]
+__all__ = ["History", "Recording", "find_recordings", "link"]
 
 LOG = "log.jsonl"
 """There as long as the recording is: who sees it sees the recording."""
@@ -428,9 +429,7 @@ class Recording:
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(value, indent=1, default=str))
-        temporary.replace(self.path / name)
+        write_file(self.path / name, json.dumps(value, indent=1, default=str))
 
     def read_json(self, name: str) -> Any:
         """A small file of plain data."""
@@ -473,6 +472,14 @@ def slug_unique(operator: str) -> str:
     if plain == operator and not plain.startswith((".", "_")):
         return plain
     return f"{plain.lstrip('._')}-{zlib.crc32(operator.encode()):08x}"
+
+
+def link(source: str, target: str) -> None:
+    """Have a file under another name too, at no cost; a copy of it where the other name is on another file system."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:

@@ -23,7 +23,7 @@ import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from samovar.compile.native import hidden, quoted
+from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
 from samovar.errors import SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
@@ -32,14 +32,13 @@ from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN, VERSION, new_attempt, new_run_id
+from samovar.positions import Position, Window, pack, unpack
 from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
-from samovar.record.store import History, Recording, slug_unique
+from samovar.record.store import History, Recording, link, slug_unique
 from samovar.replay.fork_prefix import Beginning, usable_mark
-from samovar.replay.links import link
-from samovar.replay.trace.model import Position, Window
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
@@ -50,8 +49,9 @@ from samovar.runtime.live.modification import code_path
 from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
-from samovar.runtime.sources.units import ROW_BITS, Source, Unit, read_units
+from samovar.runtime.sources.units import Source, Unit, read_units
 from samovar.runtime.workflow_file import write_down
+from samovar.text import quote_name
 
 __all__ = ["Cut", "changed_graph", "start_fork"]
 
@@ -315,7 +315,7 @@ def _split(
             f"A fork inside an epoch needs Parquet input; here it is {kind}.",
             hint=f"Fork from the epoch's start: past.jump(epoch={cut.segment.epoch}).fork(...).",
         )
-    unit, index = place >> ROW_BITS, place & ((1 << ROW_BITS) - 1)
+    unit, index = unpack(place)
     start, _ = cut.segment.units[source.name]
     if index == 0 and unit == start and row is None:
         return sources, None
@@ -333,12 +333,12 @@ def _write_parts(
     df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
     order = hidden(df)
     place = F.col(order[-1])
-    first = (unit << ROW_BITS) + index
+    first = pack(unit, index)
     for name, value in edit.items():
         if name not in source.struct.names:
             raise UnknownName(name, source.struct.names, what=f"a column of '{source.name}'")
         kind = source.struct[name].dataType
-        edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quoted(name)))
+        edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quote_name(name)))
         df = df.withColumn(name, edited)
     df = df.withColumn(_PART, (place >= first).cast("int")).coalesce(1)
     df = df.sortWithinPartitions(_PART, *order).drop(*order)

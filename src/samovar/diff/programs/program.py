@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import DiffError, ProgramProblem, SchemasDiffer, shown
+from samovar.diff.comparison_errors import DiffError, ProgramProblem, SchemasDiffer
 from samovar.diff.equality import as_equality
 from samovar.diff.event_values import SIDES, Side, as_event, rows_of
 from samovar.diff.matcher.matcher import Matcher
@@ -23,6 +23,7 @@ from samovar.diff.programs.generated_rows import Rows
 from samovar.diff.verdict import Verdict
 from samovar.errors import SamovarError, UnknownName
 from samovar.graph.workflow import Workflow
+from samovar.text import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

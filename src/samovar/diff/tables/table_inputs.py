@@ -18,15 +18,17 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from samovar.diff.comparison_errors import SideProblem, shown
+from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.event_values import Side
 from samovar.errors import UnknownName
 from samovar.graph import operators as ops
 from samovar.record.store import LOG, Recording
 from samovar.replay.past import Past
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.run import Run
 from samovar.runtime.spark.session import spark_session
 from samovar.runtime.workflow_file import read_graph
+from samovar.text import shown
 
 __all__ = ["Given", "as_side", "chosen_sink", "is_table", "session_of"]
 
@@ -146,7 +148,7 @@ def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> 
         return Given(reader.format(kind).load(path))
     except PySparkException as error:
         raise SideProblem(
-            f"The {side} side, {path}, cannot be read as {kind}: {str(error).splitlines()[0]}"
+            f"The {side} side, {path}, cannot be read as {kind}: {SparkError.of(error).line}"
         ) from error
 
 

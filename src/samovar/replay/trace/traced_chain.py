@@ -23,24 +23,21 @@ from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
+from samovar.positions import AT_END, START, Position, reaches
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.user_errors import RAISED, UserError, raised
 from samovar.runtime.worker.batch import View
-from samovar.runtime.worker.chain import END, FLUSH, Chain, Observer
+from samovar.runtime.worker.chain import FLUSH, Chain, Observer
 from samovar.runtime.worker.entry import rows_of
 
-__all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
+__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
 
 CHUNK = 8 << 20
 """Bytes of records that are compressed at once."""
-
-Where = tuple[int, ...]
-NEVER: Where = (1 << 63,)
-"""Behind every position: nothing is recorded from there on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,8 @@ class Record:
     stage: int
     bucket: int
     port: int
-    at: Where | None
-    outputs: tuple[tuple[Where, tuple[Any, ...]], ...]
+    at: Position | None
+    outputs: tuple[tuple[Position, tuple[Any, ...]], ...]
     changes: dict[str, Any]
     error: Any = None
     """The failure, when the step raised."""
@@ -76,7 +73,7 @@ class Probe:
     """A pickled callable of the state."""
     key: tuple[str | None, Any] | None = None
     """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
-    before: Where | None = None
+    before: Position | None = None
     """Only steps before this position count."""
     over: str = ""
     """A file that comes to be when the search is over, because it was found before."""
@@ -85,7 +82,7 @@ class Probe:
 
 
 def tracing_function(
-    task: Task, start: Where | None, *, passes: bool = False
+    task: Task, start: Position | None, *, passes: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
 
@@ -165,7 +162,7 @@ class _Reader(Observer):
         self.packed: list[bytes] = []
         """Records of earlier steps, compressed: states that change as a whole resemble each other."""
         self.size = 0
-        self.doing: tuple[int, int, Where] | None = None
+        self.doing: tuple[int, int, Position] | None = None
         """The step that has begun last: stage, port and position."""
 
     def entered(self) -> None:
@@ -244,17 +241,17 @@ class _Reader(Observer):
 class _StepRecorder(_Reader):
     """Records the steps of a window."""
 
-    def __init__(self, start: Where | None, *, passes: bool = False) -> None:
+    def __init__(self, start: Position | None, *, passes: bool = False) -> None:
         super().__init__()
-        self.start = start or ()
+        self.start = start or START
         self.passes = passes
         self.based = False
-        self.outputs: dict[int, list[tuple[Where, tuple[Any, ...]]]] = {}
+        self.outputs: dict[int, list[tuple[Position, tuple[Any, ...]]]] = {}
         """What each operator has given in its present step."""
         self.used: dict[int, int] = {}
         self.inside = False
         """Whether the present tuple lies in the window: what is given before it is not recorded."""
-        self.begun: list[tuple[int, int, Where]] = []
+        self.begun: list[tuple[int, int, Position]] = []
         """The steps of the window that have begun and not ended: that of each operator down the chain."""
 
     def failed(self, error: UserError) -> None:
@@ -283,8 +280,8 @@ class _StepRecorder(_Reader):
         if behind < stop:
             yield from self.chain.stretch(view, behind, stop)
 
-    def step(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
-        self.inside = at[: len(self.start)] >= self.start
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
+        self.inside = reaches(at, self.start)
         self.doing = (stage, port, at)
         if not self.inside:
             self.chain.step(stage, row, port, at)
@@ -296,7 +293,7 @@ class _StepRecorder(_Reader):
         self.begun.pop()
         self._record(stage, port, at)
 
-    def give(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+    def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
         chain = self.chain
         if self.inside:
             self.outputs.setdefault(stage, []).append((at, chain.pick(stage, row)))
@@ -314,7 +311,7 @@ class _StepRecorder(_Reader):
         for i in range(start, stop):
             port = view.ports[i] if view.ports is not None else 0
             at = view.position(i)
-            traced = at[: len(self.start)] >= self.start
+            traced = reaches(at, self.start)
             if traced:
                 self._base()
             outputs = self.outputs[0] = []
@@ -345,7 +342,7 @@ class _StepRecorder(_Reader):
                 self._record(stage, 0, None)
 
     def _record(
-        self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
+        self, stage: int, port: int, at: Position | None, *, error: Any = None, ended: bool = False
     ) -> None:
         chain, loaded = self.chain, self.chain.loaded[stage]
         changes = loaded.take_changes()
@@ -397,7 +394,7 @@ class _Prober(_Reader):
         if found is not None:
             self._find(0, view.position(found))
 
-    def step(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.done:
             return
         self.chain.step(stage, row, port, at)
@@ -414,7 +411,7 @@ class _Prober(_Reader):
             self._look(port, view.position(i), view.batch_of(port, i, i + 1).to_pylist()[0])
         yield from ()
 
-    def give(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+    def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
         """Nobody looks at what is given behind the operator."""
         if stage < self.probe.stage:
             self.chain.give(stage, row, at)
@@ -426,16 +423,16 @@ class _Prober(_Reader):
             return
         yield from self.chain.finish(stage)
         if stage == self.probe.stage:
-            self._look(0, (END,), None, ended=True)
+            self._look(0, AT_END, None, ended=True)
 
-    def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
+    def _look(self, port: int, at: Position, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
         probe, bucket = self.probe, self.chain.bucket or 0
         if probe.places is not None:
             if probe.places[0] <= self.seen < sum(probe.places) and not ended:
                 self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
             self.seen += 1
             return
-        if probe.before is not None and at[: len(probe.before)] >= probe.before:
+        if probe.before is not None and reaches(at, probe.before):
             return
         if probe.key is not None:
             if _touches(self.chain.loaded[probe.stage].take_changes(), *probe.key):
@@ -444,7 +441,7 @@ class _Prober(_Reader):
         if (bucket not in self.found or at < self.found[bucket][3]) and self.holds(row):
             self._find(port, at, ended=ended)
 
-    def _find(self, port: int, at: Where, *, ended: bool = False) -> None:
+    def _find(self, port: int, at: Position, *, ended: bool = False) -> None:
         bucket = self.chain.bucket or 0
         self.found[bucket] = (self.probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 

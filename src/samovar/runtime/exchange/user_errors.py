@@ -12,7 +12,6 @@ import math
 import os
 import pickle
 import sysconfig
-import time
 import traceback
 import types
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,9 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.control.messages import TracebackFrame
+from samovar.files import write_file
+from samovar.positions import Position
+from samovar.text import shown
 
 __all__ = [
     "RAISED",
@@ -64,7 +66,7 @@ class Failure:
     during: str = "the end of its input"
     """What was being done when there is no row."""
     hint: str = ""
-    position: tuple[int, ...] = ()
+    position: Position = ()
     """Where the tuple lies that the chain of operators had before it, if rows tell where they lie."""
     taken: int = 0
     """How many tuples the chain had taken with that one, in its key partition; 0: it keeps no order."""
@@ -287,15 +289,6 @@ def _inside(value: Any, field: pa.Field) -> str:
     return ""
 
 
-def shown(value: Any, limit: int = 160) -> str:
-    """A value as text, cut short."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<no repr: {type(error).__name__}>"
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
 def spark_name(kind: pa.DataType) -> str:
     """An Arrow type as `output` spells it."""
     names = {
@@ -328,12 +321,9 @@ def spark_name(kind: pa.DataType) -> str:
 
 def report(folder: Path, failure: Failure) -> None:
     """Leave a failure where the driver looks for it; once, if several tasks fail alike."""
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         body = pickle.dumps(failure)
     except Exception:
         row = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
         body = pickle.dumps(replace(failure, row=row))
-    temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
-    temporary.write_bytes(body)
-    temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
+    write_file(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure", body)

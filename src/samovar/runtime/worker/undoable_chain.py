@@ -26,17 +26,19 @@ from samovar.control import messages as m
 from samovar.control.agent import TaskAbandoned
 from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator, is_batch_form
+from samovar.positions import Position, counting_partition
 from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
 from samovar.runtime.exchange.code_switch import ChainSwitches
 from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_name, replaced, write_decisions
 from samovar.runtime.exchange.fingerprints import Fingerprints
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Version
-from samovar.runtime.exchange.user_errors import UserError, frames_of, shown
+from samovar.runtime.exchange.user_errors import UserError, frames_of
 from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, rows_at, stretches
 from samovar.runtime.worker.bucket_state import loaded_as
 from samovar.runtime.worker.chain import Chain, Observer
+from samovar.text import shown
 
 __all__ = ["Undo"]
 
@@ -125,7 +127,7 @@ class Undo(Observer):
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
-    def step(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if stage == 0:
             self._note_row()
         chain = self.chain
@@ -160,7 +162,7 @@ class Undo(Observer):
         else:
             fed.append((view, i, i + 1))
 
-    def give(self, stage: int, row: Any, at: tuple[int, ...]) -> None:
+    def give(self, stage: int, row: Any, at: Position) -> None:
         chain = self.chain
         if stage + 1 == len(chain.task.stages):  # types that do not fit would show only when rows are sent on
             chain.check_types(stage, chain.pick(stage, row))
@@ -264,9 +266,8 @@ class Undo(Observer):
         if control is None or not control.heard:
             raise error
         name = chain.task.stages[stage].name
-        place = m.TuplePlace(
-            name, chain.task.epoch, (chain.bucket or 0) + (self._partition << 20), port, number
-        )
+        partition = counting_partition(chain.bucket or 0, self._partition)
+        place = m.TuplePlace(name, chain.task.epoch, partition, port, number)
         cause = error.__context__
         frames = frames_of(cause) if cause is not None and not error.failure.mismatch else []
         last = f"{frames[-1].file}:{frames[-1].line}" if frames else error.failure.error[:80]
@@ -384,7 +385,7 @@ class _Again(Observer):
     def _differs(self, why: str) -> NoReturn:
         raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")
 
-    def step(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         chain = self.chain
         if chain.switches is not None:
             chain.switch_code(stage, at)
