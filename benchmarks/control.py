@@ -91,8 +91,8 @@ class _Rows:
             if self.number % 3:
                 self.kept += 1
 
-    def place(self) -> m.Place:
-        return m.Place("F", 0, 0, 0, self.number)
+    def place(self) -> m.TuplePlace:
+        return m.TuplePlace("F", 0, 0, 0, self.number)
 
     def state(self, operator: str) -> tuple[int, bytes]:
         return 0, b"%d" % self.kept
@@ -100,13 +100,13 @@ class _Rows:
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
         return [], 0
 
-    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
+    def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
         return ()
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         pass
 
-    def counted(self) -> list[m.Counted]:
+    def counted(self) -> list[m.TuplesCounted]:
         return []
 
     def credit(self, breakpoint: str, upto: int) -> None:
@@ -166,7 +166,7 @@ def _processes(workers: int) -> Iterator[Desk]:
         stop = desk.ask(lambda name: e.StopRequested(command=name))
         for process in processes:
             process.join(_WAIT)
-        desk.report(e.RunEnded())
+        desk.report(e.RunOver())
         stop.result(_WAIT)
         desk.close()
 

@@ -169,15 +169,15 @@ class Loop:
     def _process(self) -> None:
         value = self.number
         while value == self.bad:
-            place = m.Place("X", 0, 0, 0, self.number)
+            place = m.TuplePlace("X", 0, 0, 0, self.number)
             held = m.Held(
                 hold=self.agent.new_hold(), place=place, error="ValueError: bad", like="ValueError:1"
             )
             decision = self.agent.hold(held)
-            if decision.verdict == "skip":
+            if decision.kind == "skip":
                 self.skipped.append(value)
                 return
-            if decision.verdict == "edit":
+            if decision.kind == "edit":
                 value = int(decision.row)
             elif self.factor > 1:
                 break  # the new code can do it
@@ -185,8 +185,8 @@ class Loop:
 
     # --- what the agent asks ----------------------------------------------------------------------------------------
 
-    def place(self) -> m.Place:
-        return m.Place("X", 0, 0, 0, self.number)
+    def place(self) -> m.TuplePlace:
+        return m.TuplePlace("X", 0, 0, 0, self.number)
 
     def state(self, operator: str) -> tuple[int, bytes]:
         return 0, str(self.total).encode()
@@ -194,15 +194,15 @@ class Loop:
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
         return [str(self.number + n).encode() for n in range(min(limit, 5))], max(0, 5 - limit)
 
-    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
+    def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
         code = codes["X"]
         self.factor = int(code.body)
-        return (m.Switch(code.version, self.place()),)
+        return (m.SwitchPoint(code.version, self.place()),)
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         pass
 
-    def counted(self) -> list[m.Counted]:
+    def counted(self) -> list[m.TuplesCounted]:
         return []
 
     def credit(self, breakpoint: str, upto: int) -> None:
@@ -238,6 +238,6 @@ def running(
             loop.client.close()
 
 
-def command(desk: Desk, kind: Callable[..., e.Command], **arguments: Any) -> i.Answer:
+def command(desk: Desk, kind: Callable[..., e.RunCommand], /, **arguments: Any) -> i.CommandAnswer:
     """Hand a command in and wait for its answer."""
     return desk.ask(lambda name: kind(command=name, **arguments)).result(WAIT)

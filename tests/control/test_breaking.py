@@ -22,7 +22,7 @@ def condition(name: str = "B1", operator: str = "Y") -> m.Breakpoint:
 
 
 def reached(number: int = 7, name: str = "B1") -> m.Reached:
-    return m.Reached(breakpoint=name, place=m.Place("Y", 0, 0, 0, number))
+    return m.Reached(breakpoint=name, place=m.TuplePlace("Y", 0, 0, 0, number))
 
 
 def test_a_condition_that_is_met_pauses_everybody_and_then_is_seen(story: Story) -> None:
@@ -30,13 +30,13 @@ def test_a_condition_that_is_met_pauses_everybody_and_then_is_seen(story: Story)
     story.ask(e.BreakRequested, breakpoint=condition())
     assert {o.worker for o in story.last if isinstance(o, i.Tell)} == {"a", "b"}
     story.worker("a", m.Armed(breakpoints=("B1",)))
-    assert not story.has(i.Answer)
+    assert not story.has(i.CommandAnswer)
     story.worker("b", m.Armed(breakpoints=("B1",)))
-    assert story.has(i.Answer)
+    assert story.has(i.CommandAnswer)
     story.worker("a", reached())
     told = [type(o.message) for o in story.last if isinstance(o, i.Tell) and o.worker == "a"]
-    assert told == [m.Pause, m.Seen]  # it must know that it is paused before it looks on
-    assert story.told(m.Pause, "b")
+    assert told == [m.PauseOrder, m.ReachedNoted]  # it must know that it is paused before it looks on
+    assert story.told(m.PauseOrder, "b")
     story.stop_all("a", "b")
     assert story.machine.state == "paused"
     assert [r.place.number for r in story.machine.breaks.at] == [7]
@@ -50,14 +50,14 @@ def test_a_tuple_of_an_epoch_that_is_done_again_does_not_pause_twice(story: Stor
     story.worker("a", reached())
     story.stop_all("a")
     story.ask(e.ResumeRequested)
-    story.say(e.EpochFailed(epoch=0))
+    story.say(e.EpochGivenUp(epoch=0))
     story.begin("a", attempt="b")
     assert story.told(m.Orders, "a")[0].breakpoints == (condition(),)
     story.worker("a", reached())
-    assert not story.told(m.Pause)
-    assert story.told(m.Seen)
+    assert not story.told(m.PauseOrder)
+    assert story.told(m.ReachedNoted)
     story.worker("a", reached(8))
-    assert story.told(m.Pause)
+    assert story.told(m.PauseOrder)
 
 
 def test_a_breakpoint_taken_back_is_told_and_no_longer_pauses(story: Story) -> None:
@@ -66,8 +66,8 @@ def test_a_breakpoint_taken_back_is_told_and_no_longer_pauses(story: Story) -> N
     story.ask(e.BreakTakenBack, name="B1")
     assert story.told(m.Breakpoints, "a")[0].breakpoints == ()
     story.worker("a", reached())
-    assert not story.told(m.Pause)
-    assert story.told(m.Seen)
+    assert not story.told(m.PauseOrder)
+    assert story.told(m.ReachedNoted)
     story.ask(e.BreakTakenBack, name="B1")
     assert story.has(i.Refuse)
 
@@ -77,13 +77,13 @@ def test_a_number_that_is_behind_is_refused(story: Story) -> None:
     story.ask(e.BreakRequested, breakpoint=m.Breakpoint("B1", "Y", counts="taken"), limit=100)
     assert "has taken 100" in str(story.only(i.Refuse).error)
     story.ask(e.BreakRequested, breakpoint=m.Breakpoint("B2", "Y", counts="given"), limit=91)
-    assert story.has(i.Answer)
+    assert story.has(i.CommandAnswer)
 
 
 def test_a_count_that_an_epoch_of_spark_reaches_pauses_at_its_end(story: Story) -> None:
     story.begin()
     story.ask(e.BreakRequested, breakpoint=m.Breakpoint("B1", "N", counts="taken"), limit=10)
-    story.say(e.EpochCommitted(epoch=0, counts={"N": (12, 12)}))
+    story.say(e.EpochDone(epoch=0, counts={"N": (12, 12)}))
     assert story.machine.state == "paused"
     assert story.only(i.Gate).open is False
     assert [r.place.number for r in story.machine.breaks.at] == [12]
@@ -123,12 +123,12 @@ class Counting:
                     self.waiting.discard(name)
                 self.upto[name] = 0
                 if name in self.armed:
-                    said = m.Counted(breakpoint="B1", used=self.used[name], wants=name in self.waiting)
+                    said = m.TuplesCounted(breakpoint="B1", used=self.used[name], wants=name in self.waiting)
                     self.say(name, said)
             elif isinstance(message, m.Credit):
                 self.upto[name] = message.upto
                 self.waiting.discard(name)
-            elif isinstance(message, m.Pause):
+            elif isinstance(message, m.PauseOrder):
                 self.paused.add(name)
                 self.say(name, m.Stopped(order=message.order))
 
@@ -139,7 +139,7 @@ class Counting:
             return
         if name in self.armed and self.used[name] >= self.upto[name]:
             self.waiting.add(name)
-            self.say(name, m.Counted(breakpoint="B1", used=self.used[name], wants=True))
+            self.say(name, m.TuplesCounted(breakpoint="B1", used=self.used[name], wants=True))
             return
         self.used[name] += 1
 
@@ -168,4 +168,4 @@ def test_a_count_over_several_workers_stops_them_at_exactly_that_many_tuples(sto
         counting.work(name)
     assert story.machine.state == "paused"
     assert sum(counting.used.values()) + ended == limit
-    assert story.machine.breaks.standing == {}
+    assert story.machine.breaks.active == {}

@@ -32,19 +32,19 @@ EVERYTHING: list[m.Message] = [
         task=m.TaskBegun(task="t", run="r", epoch=1, attempt="a", operators=("X",)),
         stopped=3,
     ),
-    m.Progress(task="t", at=1.5, operators={"X": m.Figures(1, 2, 0.5, 3, 4, 5)}),
-    m.Stopped(order=1, place=m.Place("X", 1, 2, 0, 9)),
+    m.TaskProgress(task="t", at=1.5, operators={"X": m.Figures(1, 2, 0.5, 3, 4, 5)}),
+    m.Stopped(order=1, place=m.TuplePlace("X", 1, 2, 0, 9)),
     m.StateGiven(request="c1", operator="X", body=bytes(range(256))),
     m.Held(
         hold="h",
-        place=m.Place("X", 0),
+        place=m.TuplePlace("X", 0),
         error="E",
         like="E:1",
         row=b"\x80\x04",
-        frames=(m.Frame("f.py", 3, "process", "x = 1/0", {"x": "1"}),),
+        frames=(m.TracebackFrame("f.py", 3, "process", "x = 1/0", {"x": "1"}),),
         state="{}",
     ),
-    m.Switched(version=2, switches=(m.Switch(2, m.Place("X", 0)),)),
+    m.Switched(version=2, switches=(m.SwitchPoint(2, m.TuplePlace("X", 0)),)),
     m.Alive(),
     m.Bye(why="done"),
 ]
@@ -52,13 +52,13 @@ ORDERS: list[m.Message] = [
     m.Orders(
         task="t",
         stop=4,
-        codes={"X": (m.Code(1, b"c", b"t"),)},
-        rules=(m.Rule(operator="X", like="E:1"),),
-        rulings=(m.Ruling(m.Place("X", 0), "edit", b"r"),),
+        codes={"X": (m.CodeVersion(1, b"c", b"t"),)},
+        skip_all=(m.SkipAllDecision(operator="X", like="E:1"),),
+        decisions=(m.TupleDecision(m.TuplePlace("X", 0), "edit", b"r"),),
     ),
-    m.Pause(order=1),
-    m.Modify(version=3, codes={"X": m.Code(3, b"c")}),
-    m.Decision(hold="h", verdict="edit", row=b"r"),
+    m.PauseOrder(order=1),
+    m.SwitchOrder(version=3, codes={"X": m.CodeVersion(3, b"c")}),
+    m.Decision(hold="h", kind="edit", row=b"r"),
     m.Abandon(task="t", why="stopped"),
 ]
 
@@ -133,7 +133,7 @@ def test_a_message_beyond_the_limit_is_not_sent() -> None:
 def test_a_worker_cannot_say_what_only_the_coordinator_may() -> None:
     coordinator, worker = ends()
     with pytest.raises(ChannelProblem, match="protocol"):
-        coordinator.open(worker.seal(m.Pause(order=1)))
+        coordinator.open(worker.seal(m.PauseOrder(order=1)))
 
 
 def test_another_version_of_the_protocol_is_refused_by_name() -> None:

@@ -31,26 +31,26 @@ def test_nothing_is_new_until_something_comes() -> None:
         heard.next(m.Hello)
         assert not one.poll()
         assert not one.wait(0.001)
-        made.send(one.worker, m.Pause(order=1))
-        made.send(one.worker, m.Resume(order=2))
+        made.send(one.worker, m.PauseOrder(order=1))
+        made.send(one.worker, m.ResumeOrder(order=2))
         assert one.wait(WAIT)
         got: list[m.ToWorker] = []
         while len(got) < 2:
             assert one.wait(WAIT)
             got += one.take()
-        assert got == [m.Pause(order=1), m.Resume(order=2)]
+        assert got == [m.PauseOrder(order=1), m.ResumeOrder(order=2)]
         assert not one.news
 
 
 def test_after_a_drop_it_is_back_with_all_that_stands() -> None:
     with coordinator() as (made, heard), client(made) as one:
         heard.next(m.Hello)
-        one.standing.task, one.standing.stopped = TASK, 5
+        one.status.task, one.status.stopped = TASK, 5
         break_connection(one)
         assert heard.lost.get(timeout=WAIT)[0] == one.worker
         worker, hello = heard.next(m.Hello)
         assert (worker, hello.task, hello.stopped) == (one.worker, TASK, 5)
-        made.send(one.worker, m.Pause(order=6))
+        made.send(one.worker, m.PauseOrder(order=6))
         assert one.wait(WAIT)
 
 
@@ -99,21 +99,21 @@ def test_it_gives_up_when_nobody_is_there() -> None:
 
 def test_figures_come_at_least_twice_a_second_without_the_processing_thread() -> None:
     with coordinator() as (made, heard), client(made) as one:
-        one.gauge = lambda: m.Progress(task="t", at=0.0, operators={"X": m.Figures(taken=3)})
+        one.gauge = lambda: m.TaskProgress(task="t", at=0.0, operators={"X": m.Figures(taken=3)})
         heard.next(m.Hello)
         assert one._figures_seconds <= 0.5
-        assert heard.next(m.Progress)[1].operators["X"].taken == 3
-        heard.next(m.Progress)
+        assert heard.next(m.TaskProgress)[1].operators["X"].taken == 3
+        heard.next(m.TaskProgress)
 
 
 def test_figures_that_cannot_be_read_just_now_harm_nothing() -> None:
-    def broken() -> m.Progress:
+    def broken() -> m.TaskProgress:
         raise RuntimeError("dictionary changed size during iteration")
 
     with coordinator() as (made, heard), client(made, figures_seconds=0.01) as one:
         one.gauge = broken
         heard.next(m.Hello)
-        made.send(one.worker, m.Pause(order=1))
+        made.send(one.worker, m.PauseOrder(order=1))
         assert one.wait(WAIT)
 
 

@@ -22,9 +22,9 @@ def is_served(made: Coordinator, heard: Heard) -> bool:
         assert one.wait_connected(WAIT)
         while heard.next(m.Hello)[0] != one.worker:
             pass
-        assert made.send(one.worker, m.Pause(order=7))
+        assert made.send(one.worker, m.PauseOrder(order=7))
         assert one.wait(WAIT)
-        return one.take() == [m.Pause(order=7)]
+        return one.take() == [m.PauseOrder(order=7)]
 
 
 def test_a_worker_presents_itself_and_is_heard() -> None:
@@ -154,7 +154,7 @@ def test_a_peer_that_does_not_read_is_dropped_and_delays_nobody() -> None:
         with sock:
             sock.sendall(wire.seal(m.Hello(worker="deaf", pid=1)))
             heard.next(m.Hello)
-            big = m.Modify(version=1, codes={"X": m.Code(1, bytes(1 << 19))})
+            big = m.SwitchOrder(version=1, codes={"X": m.CodeVersion(1, bytes(1 << 19))})
             while made.send(
                 "deaf", big
             ):  # returns at once each time: the queue is bounded, the kernel's buffers are
@@ -169,10 +169,10 @@ def test_a_large_message_comes_whole() -> None:
         body = os.urandom(20 << 20)
         one.send(m.StateGiven(request="c", operator="X", body=body))
         assert heard.next(m.StateGiven)[1].body == body
-        made.send(one.worker, m.Modify(version=1, codes={"X": m.Code(1, body)}))
+        made.send(one.worker, m.SwitchOrder(version=1, codes={"X": m.CodeVersion(1, body)}))
         assert one.wait(WAIT)
         (got,) = one.take()
-        assert isinstance(got, m.Modify)
+        assert isinstance(got, m.SwitchOrder)
         assert got.codes["X"].body == body
 
 
@@ -186,11 +186,11 @@ def test_two_hundred_connect_at_once_and_all_are_served() -> None:
         visitors = list(pool.map(lambda n: visit(n, made), range(200)))
         assert {heard.next(m.Hello)[0] for _ in range(200)} == {f"w{n}" for n in range(200)}
         for number, (sock, wire) in enumerate(visitors):
-            made.send(f"w{number}", m.Pause(order=number))
+            made.send(f"w{number}", m.PauseOrder(order=number))
             got: list[m.ToWorker] = []
             while not got:
                 got = wire.open(sock.recv(1 << 16))
-            assert got == [m.Pause(order=number)]
+            assert got == [m.PauseOrder(order=number)]
             sock.close()
 
 
@@ -213,7 +213,7 @@ def test_a_worker_that_connects_anew_takes_the_place_of_its_old_connection() -> 
         heard.next(m.Hello)
         assert is_closed(old)
         assert heard.lost.empty()
-        made.send("w", m.Pause(order=1))
-        assert wire.open(new.recv(1 << 16)) == [m.Pause(order=1)]
+        made.send("w", m.PauseOrder(order=1))
+        assert wire.open(new.recv(1 << 16)) == [m.PauseOrder(order=1)]
         for sock in (old, new):
             sock.close()

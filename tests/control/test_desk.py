@@ -23,7 +23,7 @@ def test_pause_stops_every_loop_and_resume_lets_all_go() -> None:
     with running(3) as (desk, _, loops):
         assert command(desk, e.PauseRequested).state == "paused"
         numbers = [loop.number for loop in loops]
-        assert all(loop.client.standing.stopped is not None for loop in loops)
+        assert all(loop.client.status.stopped is not None for loop in loops)
         assert [loop.number for loop in loops] == numbers
         assert command(desk, e.ResumeRequested).state == "running"
         assert all(goes_on(loop) for loop in loops)
@@ -48,7 +48,7 @@ def test_other_code_is_in_force_in_every_loop_and_its_first_tuple_is_noted(consi
         assert [loop.factor for loop in loops] == [10, 10]
         notes = engine.wait_noted(i.NoteSwitched, 2)
         assert {n.worker for n in notes} == {loop.client.worker for loop in loops}
-        assert engine.codes[-1].codes["X"] == (m.Code(1, b"10"),)
+        assert engine.codes[-1].codes["X"] == (m.CodeVersion(1, b"10"),)
         late = Loop(desk, "late")
         loops.append(late)
         assert goes_on(late)
@@ -65,15 +65,15 @@ def test_code_that_a_loop_cannot_take_is_refused_and_the_epoch_given_up() -> Non
             assert "could not be put into force" in str(loop.stopped_by)
 
 
-@pytest.mark.parametrize(("verdict", "row", "total"), [("skip", b"", 0), ("edit", b"100", 100)])
-def test_a_held_tuple_is_decided_and_the_run_goes_on(verdict: m.Verdict, row: bytes, total: int) -> None:
+@pytest.mark.parametrize(("kind", "row", "total"), [("skip", b"", 0), ("edit", b"100", 100)])
+def test_a_held_tuple_is_decided_and_the_run_goes_on(kind: m.DecisionKind, row: bytes, total: int) -> None:
     with running(2, bad=0) as (desk, engine, loops):
         (note,) = engine.wait_noted(i.NoteHeld)
         assert desk.state == "holding"
         assert note.held.place.number == 0
-        command(desk, e.DecisionMade, hold=note.held.hold, verdict=verdict, row=row)
+        command(desk, e.DecisionMade, hold=note.held.hold, kind=kind, row=row)
         assert all(goes_on(loop) for loop in loops)
-        assert loops[0].skipped == ([0] if verdict == "skip" else [])
+        assert loops[0].skipped == ([0] if kind == "skip" else [])
         command(desk, e.PauseRequested)
         assert loops[0].total == total + sum(range(loops[0].number))
 
@@ -82,7 +82,7 @@ def test_a_held_tuple_is_retried_with_other_code() -> None:
     with running(1, bad=0) as (desk, engine, loops):
         (note,) = engine.wait_noted(i.NoteHeld)
         command(desk, e.ModifyRequested, bodies={"X": (b"2", b"")}, consistency="backward")
-        command(desk, e.DecisionMade, hold=note.held.hold, verdict="retry")
+        command(desk, e.DecisionMade, hold=note.held.hold, kind="retry")
         assert goes_on(loops[0])
         assert desk.state == "running"
 
@@ -102,7 +102,7 @@ def test_a_pause_that_a_loop_does_not_heed_gives_the_epoch_up_in_time() -> None:
         loops[0].agent.check = lambda: None  # type: ignore[method-assign]
         answer = desk.ask(lambda name: e.PauseRequested(command=name))
         assert engine.cancelled.get(timeout=WAIT)[0] == 0
-        desk.report(e.EpochFailed(epoch=0, why="cancelled"))
+        desk.report(e.EpochGivenUp(epoch=0, why="cancelled"))
         assert answer.result(WAIT).state == "paused"
 
 
@@ -116,7 +116,7 @@ def test_a_worker_that_dies_is_noticed_and_the_pause_goes_without_it() -> None:
 
 def test_the_gate_keeps_the_engine_until_resume_and_lets_it_out_on_stop() -> None:
     with running(0) as (desk, _, _):
-        desk.report(e.EpochCommitted(epoch=0))
+        desk.report(e.EpochDone(epoch=0))
         command(desk, e.PauseRequested)
         began: list[bool] = []
         engine = threading.Thread(target=lambda: began.append(desk.begin_epoch(1, "b")), daemon=True)
@@ -127,7 +127,7 @@ def test_the_gate_keeps_the_engine_until_resume_and_lets_it_out_on_stop() -> Non
         assert began == [True]
         stop = desk.ask(lambda name: e.StopRequested(command=name))
         assert not desk.begin_epoch(1, "c")
-        desk.report(e.RunEnded())
+        desk.report(e.RunOver())
         assert stop.result(WAIT).state == "ended"
 
 
@@ -138,8 +138,8 @@ def test_stop_ends_every_task() -> None:
             loop.thread.join(WAIT)
             assert loop.stopped_by is not None
         assert engine.ended
-        desk.report(e.EpochFailed(epoch=0))
-        desk.report(e.RunEnded())
+        desk.report(e.EpochGivenUp(epoch=0))
+        desk.report(e.RunOver())
         assert stop.result(WAIT).state == "ended"
         with pytest.raises(CommandRefused, match="has ended"):
             command(desk, e.PauseRequested)

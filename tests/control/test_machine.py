@@ -25,7 +25,7 @@ class Story:
         self.last = self.machine.handle(event)
         return self.last
 
-    def ask(self, kind: type[e.Command], **arguments: Any) -> str:
+    def ask(self, kind: type[e.RunCommand], /, **arguments: Any) -> str:
         self._commands += 1
         name = f"c{self._commands}"
         self.say(kind(command=name, by="Alice", **arguments))
@@ -61,7 +61,7 @@ class Story:
         orders = {
             o.worker: o.message.order
             for o in self.last
-            if isinstance(o, i.Tell) and isinstance(o.message, m.Pause)
+            if isinstance(o, i.Tell) and isinstance(o.message, m.PauseOrder)
         }
         for worker in workers:
             self.worker(worker, m.Stopped(order=orders[worker]))
@@ -73,7 +73,9 @@ class Story:
 
 
 def held(hold: str = "h1", operator: str = "Y", number: int = 7, like: str = "ValueError:3") -> m.Held:
-    return m.Held(hold=hold, place=m.Place(operator, 0, 0, 0, number), error="ValueError: bad", like=like)
+    return m.Held(
+        hold=hold, place=m.TuplePlace(operator, 0, 0, 0, number), error="ValueError: bad", like=like
+    )
 
 
 @pytest.fixture
@@ -87,35 +89,35 @@ def story() -> Story:
 def test_a_direct_pause_is_answered_when_the_last_worker_has_stopped(story: Story) -> None:
     story.begin("A", "B")
     command = story.ask(e.PauseRequested)
-    a, b = story.told(m.Pause, "A")[0], story.told(m.Pause, "B")[0]
+    a, b = story.told(m.PauseOrder, "A")[0], story.told(m.PauseOrder, "B")[0]
     assert story.machine.state == "pausing"
     assert not story.has(i.CancelEpoch)
     story.worker("A", m.Stopped(order=a.order))
-    assert not story.has(i.Answer)
+    assert not story.has(i.CommandAnswer)
     story.worker("B", m.Stopped(order=b.order))
-    assert story.only(i.Answer) == i.Answer(command, "paused")
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
 
 
 def test_resume_lets_all_go_and_is_answered_when_they_do(story: Story) -> None:
     story.begin("A", "B")
     story.pause("A", "B")
     command = story.ask(e.ResumeRequested)
-    orders = {w: story.told(m.Resume, w)[0].order for w in "AB"}
+    orders = {w: story.told(m.ResumeOrder, w)[0].order for w in "AB"}
     assert story.only(i.Gate).open
     assert story.machine.state == "resuming"
     story.worker("A", m.WentOn(order=orders["A"]))
     story.worker("B", m.WentOn(order=orders["B"]))
-    assert story.only(i.Answer) == i.Answer(command, "running")
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "running")
 
 
 def test_native_work_is_cancelled_by_a_direct_pause_and_done_again_after_it(story: Story) -> None:
     story.begin()
     command = story.ask(e.PauseRequested, at=1.0)
     assert story.only(i.CancelEpoch).epoch == 0
-    story.say(e.EpochFailed(epoch=0, why="cancelled"))
-    assert story.only(i.Answer) == i.Answer(command, "paused")
+    story.say(e.EpochGivenUp(epoch=0, why="cancelled"))
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
     story.ask(e.ResumeRequested)
-    assert story.only(i.Answer).state == "running"
+    assert story.only(i.CommandAnswer).state == "running"
     story.say(e.EpochBegun(epoch=0, attempt="b"))
 
 
@@ -123,18 +125,18 @@ def test_native_work_that_is_nearly_over_is_let_finish(story: Story) -> None:
     story.say(e.EpochBegun(epoch=0, attempt="a", at=10.0, expected=2.0))
     story.ask(e.PauseRequested, at=11.9)
     assert not story.has(i.CancelEpoch)
-    story.say(e.EpochCommitted(epoch=0))
+    story.say(e.EpochDone(epoch=0))
     assert story.machine.state == "paused"
 
 
 def test_an_aligned_pause_waits_for_the_epochs_end_and_tells_no_worker_to_stop(story: Story) -> None:
     story.begin("A")
     command = story.ask(e.PauseRequested, mode="aligned")
-    assert not story.told(m.Pause)
+    assert not story.told(m.PauseOrder)
     assert not story.only(i.Gate).open
     story.worker("A", m.TaskEnded(task="a-A"))
-    story.say(e.EpochCommitted(epoch=0))
-    assert story.only(i.Answer) == i.Answer(command, "paused")
+    story.say(e.EpochDone(epoch=0))
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
 
 
 def test_a_worker_that_begins_while_paused_stops_before_its_first_tuple(story: Story) -> None:
@@ -149,7 +151,7 @@ def test_a_worker_that_begins_while_paused_stops_before_its_first_tuple(story: S
 def test_a_late_answer_to_an_older_order_says_nothing(story: Story) -> None:
     story.begin("A")
     story.ask(e.PauseRequested)
-    old = story.told(m.Pause, "A")[0].order
+    old = story.told(m.PauseOrder, "A")[0].order
     story.ask(e.ResumeRequested)
     story.ask(e.PauseRequested)
     story.worker("A", m.Stopped(order=old))
@@ -168,12 +170,12 @@ def test_a_worker_that_does_not_stop_in_time_loses_its_epoch_but_not_the_pause(s
     story.say(e.PatienceEnded(command=command))
     assert story.has(i.CancelEpoch)
     assert len(story.told(m.Abandon)) == 2
-    story.say(e.EpochFailed(epoch=0))
-    assert story.only(i.Answer) == i.Answer(command, "paused")
+    story.say(e.EpochGivenUp(epoch=0))
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
 
 
 @pytest.mark.parametrize("ask", [e.ResumeRequested])
-def test_resuming_what_is_not_paused_is_refused_with_the_story(story: Story, ask: type[e.Command]) -> None:
+def test_resuming_what_is_not_paused_is_refused_with_the_story(story: Story, ask: type[e.RunCommand]) -> None:
     story.begin("A")
     story.ask(ask)
     error = story.only(i.Refuse).error
@@ -187,7 +189,7 @@ def test_a_pause_at_the_epochs_end_gives_way_to_a_direct_one_and_not_the_reverse
     first = story.ask(e.PauseRequested, mode="aligned")
     story.ask(e.PauseRequested, mode="direct")
     assert story.only(i.Refuse).command == first
-    story.stop_all("A") if story.told(m.Pause) else None
+    story.stop_all("A") if story.told(m.PauseOrder) else None
     third = story.ask(e.PauseRequested, mode="aligned")
     assert story.only(i.Refuse).command == third
 
@@ -202,7 +204,7 @@ def test_an_operators_state_comes_from_every_worker_that_runs_it(story: Story) -
     assert [o.worker for o in story.last if isinstance(o, i.Tell)] == ["A", "B"]
     story.worker("A", m.StateGiven(request=command, operator="X", body=b"1"))
     story.say(e.WorkerVanished(worker="B"))
-    answer = story.only(i.Answer)
+    answer = story.only(i.CommandAnswer)
     assert [(w, g.body) for w, g in answer.given] == [("A", b"1")]
     assert answer.missing == ("B",)
 
@@ -210,7 +212,7 @@ def test_an_operators_state_comes_from_every_worker_that_runs_it(story: Story) -
 def test_an_operator_that_nobody_runs_is_answered_at_once(story: Story) -> None:
     story.begin("A")
     story.ask(e.InFlightRequested, operator="Q")
-    assert story.only(i.Answer).note == "no worker runs 'Q' now"
+    assert story.only(i.CommandAnswer).note == "no worker runs 'Q' now"
 
 
 def test_a_worker_that_is_back_is_asked_again(story: Story) -> None:
@@ -232,9 +234,12 @@ def test_strict_waits_for_the_epochs_end(story: Story) -> None:
     command = story.ask(e.ModifyRequested, bodies=BODIES)
     assert story.last == []
     assert story.machine.state == "modifying"
-    story.say(e.EpochCommitted(epoch=0))
-    assert story.only(i.UseCode).codes == {"X": (m.Code(1, b"x"),), "Y": (m.Code(1, b"y", b"t"),)}
-    assert story.only(i.Answer).command == command
+    story.say(e.EpochDone(epoch=0))
+    assert story.only(i.UseCode).codes == {
+        "X": (m.CodeVersion(1, b"x"),),
+        "Y": (m.CodeVersion(1, b"y", b"t"),),
+    }
+    assert story.only(i.CommandAnswer).command == command
 
 
 def test_strict_does_a_paused_epoch_again_with_the_new_code(story: Story) -> None:
@@ -242,39 +247,39 @@ def test_strict_does_a_paused_epoch_again_with_the_new_code(story: Story) -> Non
     story.pause("A")
     command = story.ask(e.ModifyRequested, bodies=BODIES)
     assert story.has(i.CancelEpoch)
-    story.say(e.EpochFailed(epoch=0))
+    story.say(e.EpochGivenUp(epoch=0))
     assert story.only(i.UseCode).version == 1
-    assert story.only(i.Answer) == i.Answer(command, "paused")
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
 
 
 def test_backward_stops_all_switches_all_and_lets_all_go(story: Story) -> None:
     story.begin("A", "B")
     command = story.ask(e.ModifyRequested, bodies=BODIES, consistency="backward")
-    orders = {w: story.told(m.Pause, w)[0].order for w in "AB"}
+    orders = {w: story.told(m.PauseOrder, w)[0].order for w in "AB"}
     story.worker("A", m.Stopped(order=orders["A"]))
-    assert not story.told(m.Modify)
+    assert not story.told(m.SwitchOrder)
     story.worker("B", m.Stopped(order=orders["B"]))
-    assert len(story.told(m.Modify)) == 2
-    story.worker("A", m.Switched(version=1, switches=(m.Switch(1, m.Place("X", 0, 0, 0, 5)),)))
+    assert len(story.told(m.SwitchOrder)) == 2
+    story.worker("A", m.Switched(version=1, switches=(m.SwitchPoint(1, m.TuplePlace("X", 0, 0, 0, 5)),)))
     assert story.only(i.NoteSwitched).switches[0].place.number == 5
-    assert not story.told(m.Resume)
+    assert not story.told(m.ResumeOrder)
     story.worker("B", m.Switched(version=1))
-    assert len(story.told(m.Resume)) == 2
-    assert story.only(i.Answer).command == command
+    assert len(story.told(m.ResumeOrder)) == 2
+    assert story.only(i.CommandAnswer).command == command
 
 
 def test_none_tells_each_worker_at_once_and_stops_nobody(story: Story) -> None:
     story.begin("A", "B")
     story.ask(e.ModifyRequested, bodies={"X": (b"x", b"")}, consistency="none")
-    assert len(story.told(m.Modify)) == 2
-    assert not story.told(m.Pause)
+    assert len(story.told(m.SwitchOrder)) == 2
+    assert not story.told(m.PauseOrder)
 
 
 def test_a_task_that_begins_later_gets_every_version_it_lacks(story: Story) -> None:
     story.begin("A")
     for body in (b"1", b"2"):
         story.ask(e.ModifyRequested, bodies={"X": (body, b"")}, consistency="none")
-        version = story.told(m.Modify)[0].version
+        version = story.told(m.SwitchOrder)[0].version
         story.worker("A", m.Switched(version=version))
     story.task("B", versions={"X": 0})
     assert [c.body for c in story.told(m.Orders, "B")[0].codes["X"]] == [b"1", b"2"]
@@ -286,7 +291,7 @@ def test_operators_of_sparks_plan_change_between_epochs(story: Story) -> None:
     story.begin("A")
     story.ask(e.ModifyRequested, bodies=BODIES, native=("F",), consistency="none")
     assert story.last == []
-    story.say(e.EpochCommitted(epoch=0))
+    story.say(e.EpochDone(epoch=0))
     assert story.only(i.UseCode).native == ("F",)
 
 
@@ -299,7 +304,7 @@ def test_code_that_a_worker_cannot_take_is_taken_back_and_the_epoch_done_again(s
     assert story.only(i.Refuse).command == command
     assert "KeyError" in str(story.only(i.Refuse).error)
     assert story.has(i.CancelEpoch)
-    story.say(e.EpochFailed(epoch=0))
+    story.say(e.EpochGivenUp(epoch=0))
     story.ask(e.ModifyRequested, bodies=BODIES)
     assert story.only(i.UseCode).version == 2  # a number is never given twice
 
@@ -317,14 +322,14 @@ def test_a_second_modification_has_to_wait(story: Story) -> None:
 def test_a_held_tuple_stops_everybody_until_it_is_decided(story: Story) -> None:
     story.begin("A", "B")
     story.worker("A", held())
-    assert len(story.told(m.Pause)) == 2
+    assert len(story.told(m.PauseOrder)) == 2
     assert story.only(i.NoteHeld).held.hold == "h1"
     story.stop_all("A", "B")
     assert story.machine.state == "holding"
-    story.ask(e.DecisionMade, hold="h1", verdict="retry")
+    story.ask(e.DecisionMade, hold="h1", kind="retry")
     messages = [type(o.message) for o in story.last if isinstance(o, i.Tell) and o.worker == "A"]
-    assert messages == [m.Decision, m.Resume]
-    assert story.told(m.Resume, "B")
+    assert messages == [m.Decision, m.ResumeOrder]
+    assert story.told(m.ResumeOrder, "B")
 
 
 def test_a_decision_while_paused_takes_effect_on_resume(story: Story) -> None:
@@ -332,13 +337,13 @@ def test_a_decision_while_paused_takes_effect_on_resume(story: Story) -> None:
     story.worker("A", held())
     story.stop_all("A", "B")
     story.ask(e.PauseRequested)
-    assert story.only(i.Answer).state == "paused"
-    story.ask(e.DecisionMade, hold="h1", verdict="skip")
+    assert story.only(i.CommandAnswer).state == "paused"
+    story.ask(e.DecisionMade, hold="h1", kind="skip")
     assert story.told(m.Decision, "A")
-    assert not story.told(m.Resume)
-    assert story.only(i.Answer).note == "takes effect on resume"
+    assert not story.told(m.ResumeOrder)
+    assert story.only(i.CommandAnswer).note == "takes effect on resume"
     story.ask(e.ResumeRequested)
-    assert len(story.told(m.Resume)) == 2
+    assert len(story.told(m.ResumeOrder)) == 2
 
 
 def test_resuming_a_pause_leaves_what_is_held_held(story: Story) -> None:
@@ -347,8 +352,8 @@ def test_resuming_a_pause_leaves_what_is_held_held(story: Story) -> None:
     story.stop_all("A")
     story.ask(e.PauseRequested)
     story.ask(e.ResumeRequested)
-    assert story.only(i.Answer).state == "holding"
-    assert not story.told(m.Resume)
+    assert story.only(i.CommandAnswer).state == "holding"
+    assert not story.told(m.ResumeOrder)
 
 
 def test_modify_and_retry(story: Story) -> None:
@@ -356,49 +361,49 @@ def test_modify_and_retry(story: Story) -> None:
     story.worker("A", held())
     story.stop_all("A")
     story.ask(e.ModifyRequested, bodies={"Y": (b"new", b"")}, consistency="backward")
-    assert story.told(m.Modify, "A")
+    assert story.told(m.SwitchOrder, "A")
     story.worker("A", m.Switched(version=1))
-    assert story.only(i.Answer).state == "holding"
-    story.ask(e.DecisionMade, hold="h1", verdict="retry")
-    assert story.told(m.Decision, "A")[0].verdict == "retry"
+    assert story.only(i.CommandAnswer).state == "holding"
+    story.ask(e.DecisionMade, hold="h1", kind="retry")
+    assert story.told(m.Decision, "A")[0].kind == "retry"
 
 
 def test_skip_all_decides_about_others_like_it_and_tells_the_rule(story: Story) -> None:
     story.begin("A", "B", "C")
     for worker, hold, like in (("A", "h1", "v"), ("B", "h2", "v"), ("C", "h3", "other")):
         story.worker(worker, held(hold, like=like, number=len(hold)))
-    story.ask(e.DecisionMade, hold="h1", verdict="skip-all")
+    story.ask(e.DecisionMade, hold="h1", kind="skip-all")
     assert {d.hold for d in story.told(m.Decision)} == {"h1", "h2"}
-    assert len(story.told(m.Rule)) == 3
+    assert len(story.told(m.SkipAllDecision)) == 3
     assert list(story.machine.holds.open) == ["h3"]
     story.worker("A", held("h4", like="v", number=9))
-    assert story.told(m.Decision, "A")[0].verdict == "skip"
+    assert story.told(m.Decision, "A")[0].kind == "skip"
 
 
 def test_a_ruling_stands_when_the_epoch_is_done_again(story: Story) -> None:
     story.begin("A")
     story.worker("A", held())
-    story.ask(e.DecisionMade, hold="h1", verdict="edit", row=b"new")
-    story.say(e.EpochFailed(epoch=0, why="an executor died"))
+    story.ask(e.DecisionMade, hold="h1", kind="edit", row=b"new")
+    story.say(e.EpochGivenUp(epoch=0, why="an executor died"))
     story.begin("B", attempt="b")
-    assert story.told(m.Orders, "B")[0].rulings == (m.Ruling(held().place, "edit", b"new"),)
+    assert story.told(m.Orders, "B")[0].decisions == (m.TupleDecision(held().place, "edit", b"new"),)
 
 
 def test_decisions_about_nothing_held_and_edits_without_a_tuple_are_refused(story: Story) -> None:
     story.begin("A")
-    story.ask(e.DecisionMade, hold="h9", verdict="skip")
+    story.ask(e.DecisionMade, hold="h9", kind="skip")
     assert "got 'h9'" in str(story.only(i.Refuse).error)
     story.worker("A", held())
-    story.ask(e.DecisionMade, hold="h1", verdict="edit")
+    story.ask(e.DecisionMade, hold="h1", kind="edit")
     assert story.has(i.Refuse)
 
 
 def test_a_row_that_failed_inside_spark_is_held_between_epochs(story: Story) -> None:
     story.begin()
-    story.say(e.EpochFailed(epoch=0, why="an expression failed"))
+    story.say(e.EpochGivenUp(epoch=0, why="an expression failed"))
     story.say(e.RowHeld(held=held()))
     assert not story.only(i.Gate).open
-    story.ask(e.DecisionMade, hold="h1", verdict="skip")
+    story.ask(e.DecisionMade, hold="h1", kind="skip")
     assert story.only(i.Gate).open
 
 
@@ -407,7 +412,7 @@ def test_the_holder_vanishes_and_the_others_go_on(story: Story) -> None:
     story.worker("A", held())
     story.stop_all("A", "B")
     story.say(e.WorkerVanished(worker="A"))
-    assert story.told(m.Resume, "B")
+    assert story.told(m.ResumeOrder, "B")
     assert story.machine.state == "running"
 
 
@@ -430,7 +435,7 @@ def test_a_dropped_worker_is_waited_for_until_it_is_back_or_gone(story: Story) -
 def test_where_a_worker_switched_is_noted_once_also_when_it_had_to_say_it_twice(story: Story) -> None:
     story.begin("A")
     story.ask(e.ModifyRequested, bodies={"X": (b"x", b"")}, consistency="none")
-    switch = m.Switch(1, m.Place("X", 0, 0, 0, 3))
+    switch = m.SwitchPoint(1, m.TuplePlace("X", 0, 0, 0, 3))
     story.worker("A", m.Switched(version=1, switches=(switch,)))
     task = m.TaskBegun(task="a-A", run="r", epoch=0, attempt="a", operators=("X", "Y"))
     story.say(e.WorkerDropped(worker="A"))
@@ -446,16 +451,16 @@ def test_a_task_of_an_old_attempt_is_told_to_end(story: Story) -> None:
 
 
 def test_a_restarted_driver_finds_the_run_paused_and_its_tuples_held(story: Story) -> None:
-    codes = {"X": (m.Code(3, b"x"),)}
+    codes = {"X": (m.CodeVersion(3, b"x"),)}
     story.say(e.DriverRestarted(paused=True, held=(held(),), codes=codes))
     assert story.machine.state == "paused"
-    story.ask(e.DecisionMade, hold="h1", verdict="skip")
+    story.ask(e.DecisionMade, hold="h1", kind="skip")
     story.ask(e.ResumeRequested)
     assert story.machine.state == "running"
     story.begin("A")
     orders = story.told(m.Orders, "A")[0]
     assert orders.codes == codes
-    assert orders.rulings[0].verdict == "skip"
+    assert orders.decisions[0].kind == "skip"
 
 
 def test_stop_ends_what_waits_and_everything_after_it_is_refused(story: Story) -> None:
@@ -467,17 +472,17 @@ def test_stop_ends_what_waits_and_everything_after_it_is_refused(story: Story) -
     assert story.has(i.EndRun)
     story.ask(e.InspectRequested, operator="X")
     assert "is being stopped" in str(story.only(i.Refuse).error)
-    story.say(e.EpochFailed(epoch=0))
-    story.say(e.RunEnded())
-    assert story.only(i.Answer) == i.Answer(stop, "ended")
+    story.say(e.EpochGivenUp(epoch=0))
+    story.say(e.RunOver())
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(stop, "ended")
     assert story.told(m.Bye, "A")
     story.ask(e.StopRequested)
-    assert story.only(i.Answer).note == "the run had ended"
+    assert story.only(i.CommandAnswer).note == "the run had ended"
 
 
 def test_an_engine_that_contradicts_itself_is_told_so(story: Story) -> None:
     with pytest.raises(CommandRefused, match="none is under way"):
-        story.say(e.EpochCommitted(epoch=3))
+        story.say(e.EpochDone(epoch=3))
     story.begin()
     with pytest.raises(CommandRefused, match="while epoch 0 is under way"):
         story.say(e.EpochBegun(epoch=1, attempt="b"))
@@ -486,12 +491,12 @@ def test_an_engine_that_contradicts_itself_is_told_so(story: Story) -> None:
 def test_a_look_at_one_moment_stops_everybody_and_lets_them_go(story: Story) -> None:
     story.begin("A", "B")
     command = story.ask(e.FreezeRequested)
-    assert len(story.told(m.Pause)) == 2
+    assert len(story.told(m.PauseOrder)) == 2
     story.stop_all("A", "B")
-    assert story.only(i.Answer).command == command
+    assert story.only(i.CommandAnswer).command == command
     assert not story.has(i.Gate)
     story.say(e.FreezeEnded(command=command))
-    assert len(story.told(m.Resume)) == 2
+    assert len(story.told(m.ResumeOrder)) == 2
     assert story.only(i.Gate).open
 
 
@@ -500,9 +505,9 @@ def test_a_look_leaves_a_pause_as_it_is(story: Story) -> None:
     story.ask(e.PauseRequested)
     story.stop_all("A")
     command = story.ask(e.FreezeRequested)
-    assert story.only(i.Answer).command == command
+    assert story.only(i.CommandAnswer).command == command
     story.say(e.FreezeEnded(command=command))
-    assert not story.told(m.Resume)
+    assert not story.told(m.ResumeOrder)
     assert story.machine.state == "paused"
 
 
@@ -511,7 +516,7 @@ def test_a_look_that_a_worker_keeps_waiting_is_refused_and_all_go_on(story: Stor
     command = story.ask(e.FreezeRequested)
     story.say(e.PatienceEnded(command=command))
     assert "stopped in time" in str(story.only(i.Refuse).error)
-    assert len(story.told(m.Resume)) == 2
+    assert len(story.told(m.ResumeOrder)) == 2
     assert not story.has(i.CancelEpoch)
 
 
@@ -520,7 +525,7 @@ def test_without_consistency_a_slow_worker_is_not_waited_for(story: Story) -> No
     command = story.ask(e.ModifyRequested, bodies={"X": (b"new", b"")}, consistency="none")
     story.worker("A", m.Switched(version=1))
     story.say(e.PatienceEnded(command=command))
-    assert "next tuple" in story.only(i.Answer).note
+    assert "next tuple" in story.only(i.CommandAnswer).note
     assert not story.has(i.CancelEpoch)
 
 

@@ -34,7 +34,7 @@ class Worker:
     order: int | None = None
     held: m.Held | None = None
     versions: dict[str, int] = field(default_factory=dict)
-    switches: tuple[m.Switch, ...] = ()
+    switches: tuple[m.SwitchPoint, ...] = ()
     applied: list[tuple[str, int]] = field(default_factory=list)
     number: int = 0
 
@@ -67,10 +67,10 @@ class Worker:
         said: list[m.FromWorker] = []
         if self.task is None:
             return said
-        if isinstance(message, m.Pause):
+        if isinstance(message, m.PauseOrder):
             self.order = message.order
             said.append(m.Stopped(order=message.order))
-        elif isinstance(message, m.Resume):
+        elif isinstance(message, m.ResumeOrder):
             self.order = None
             said.append(m.WentOn(order=message.order))
         elif isinstance(message, m.Orders) and message.task == self.task.task:
@@ -84,7 +84,7 @@ class Worker:
             elif self.order is not None:
                 said.append(m.WentOn(order=self.order))
                 self.order = None
-        elif isinstance(message, m.Modify):
+        elif isinstance(message, m.SwitchOrder):
             said += self.switch(message.version, message.codes, fails)
         elif isinstance(message, m.Decision) and self.held is not None and self.held.hold == message.hold:
             self.held = None
@@ -97,7 +97,7 @@ class Worker:
             self.end()
         return said
 
-    def switch(self, version: int, codes: dict[str, m.Code], fails: bool) -> list[m.FromWorker]:
+    def switch(self, version: int, codes: dict[str, m.CodeVersion], fails: bool) -> list[m.FromWorker]:
         new = {n: c for n, c in codes.items() if c.version > self.versions.get(n, 0)}
         if not new:
             return []
@@ -107,7 +107,7 @@ class Worker:
             assert (name, code.version) not in self.applied, "a version was applied twice"
             self.applied.append((name, code.version))
             self.versions[name] = code.version
-        switches = tuple(m.Switch(version, m.Place(n, 0, 0, 0, self.number)) for n in new)
+        switches = tuple(m.SwitchPoint(version, m.TuplePlace(n, 0, 0, 0, self.number)) for n in new)
         self.switches += switches
         return [m.Switched(version=version, switches=switches)]
 
@@ -128,7 +128,7 @@ class Runs(RuleBasedStateMachine):
         self.gate = True
         self.cancelled = False
         self.ending = False
-        self.codes: dict[str, tuple[m.Code, ...]] = {}
+        self.codes: dict[str, tuple[m.CodeVersion, ...]] = {}
         self.open: set[str] = set()
         self.count = 0
         self.looks: list[str] = []
@@ -139,7 +139,7 @@ class Runs(RuleBasedStateMachine):
     def feed(self, event: e.Event) -> None:
         for order in self.machine.handle(event):
             if isinstance(order, i.Tell):
-                goes = isinstance(order.message, m.Resume) or (
+                goes = isinstance(order.message, m.ResumeOrder) or (
                     isinstance(order.message, m.Orders) and order.message.stop is None
                 )
                 frozen = any(look not in self.open for look in self.looks) and not self.ending
@@ -150,7 +150,7 @@ class Runs(RuleBasedStateMachine):
                         worker.inbox.append(order.message)
             elif isinstance(order, i.Gate):
                 self.gate = order.open
-            elif isinstance(order, i.Answer | i.Refuse):
+            elif isinstance(order, i.CommandAnswer | i.Refuse):
                 assert order.command in self.open, "answered twice, or never asked"
                 self.open.discard(order.command)
                 if isinstance(order, i.Refuse) and order.command in self.looks:
@@ -163,7 +163,7 @@ class Runs(RuleBasedStateMachine):
             elif isinstance(order, i.EndRun):
                 self.ending = True
 
-    def ask(self, kind: type[e.Command], **arguments: Any) -> None:
+    def ask(self, kind: type[e.RunCommand], /, **arguments: Any) -> None:
         self.count += 1
         name = f"c{self.count}"
         self.open.add(name)
@@ -194,13 +194,13 @@ class Runs(RuleBasedStateMachine):
     def epoch_commits(self) -> None:
         number, self.number = self.number, self.number + 1
         self._epoch_over()
-        self.feed(e.EpochCommitted(epoch=number))
+        self.feed(e.EpochDone(epoch=number))
 
     @precondition(lambda self: self.epoch and self.cancelled)
     @rule()
     def epoch_is_cancelled(self) -> None:
         self._epoch_over()
-        self.feed(e.EpochFailed(epoch=self.number, why="cancelled"))
+        self.feed(e.EpochGivenUp(epoch=self.number, why="cancelled"))
 
     @precondition(lambda self: self.epoch)
     @rule(really=SELDOM, row=st.booleans())
@@ -208,7 +208,7 @@ class Runs(RuleBasedStateMachine):
         if not really:
             return
         self._epoch_over()
-        self.feed(e.EpochFailed(epoch=self.number, why="lost"))
+        self.feed(e.EpochGivenUp(epoch=self.number, why="lost"))
         if row:
             self.count += 1
             self.feed(e.RowHeld(held=self._held(f"row{self.count}")))
@@ -217,7 +217,7 @@ class Runs(RuleBasedStateMachine):
     @rule(error=st.sampled_from(["", "broken"]))
     def run_ends(self, error: str) -> None:
         self.over = True
-        self.feed(e.RunEnded(error=error))
+        self.feed(e.RunOver(error=error))
 
     # --- workers ----------------------------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ class Runs(RuleBasedStateMachine):
             self.a_worker_works(slot, "raise")
 
     def _held(self, hold: str, operator: str = "F", number: int = 0) -> m.Held:
-        place = m.Place(operator, self.number, 0, 0, number)
+        place = m.TuplePlace(operator, self.number, 0, 0, number)
         return m.Held(hold=hold, place=place, error="E", like=f"like{number % 2}")
 
     @rule(name=st.sampled_from(NAMES))
@@ -345,7 +345,7 @@ class Runs(RuleBasedStateMachine):
     @rule(
         operator=st.sampled_from(OPERATORS), kind=st.sampled_from([e.InspectRequested, e.InFlightRequested])
     )
-    def somebody_looks(self, operator: str, kind: type[e.Command]) -> None:
+    def somebody_looks(self, operator: str, kind: type[e.RunCommand]) -> None:
         self.ask(kind, operator=operator)
 
     @rule(
@@ -372,13 +372,13 @@ class Runs(RuleBasedStateMachine):
     def somebody_asks_for_what_cannot_be(self, really: bool) -> None:
         if really:
             self.ask(e.ResumeRequested)
-            self.ask(e.DecisionMade, hold="nothing", verdict="skip")
+            self.ask(e.DecisionMade, hold="nothing", kind="skip")
 
     @precondition(lambda self: self.machine.holds.open)
-    @rule(verdict=st.sampled_from(["retry", "edit", "skip", "skip-all"]), row=st.sampled_from([b"", b"row"]))
-    def somebody_decides(self, verdict: m.Verdict, row: bytes) -> None:
+    @rule(kind=st.sampled_from(["retry", "edit", "skip", "skip-all"]), row=st.sampled_from([b"", b"row"]))
+    def somebody_decides(self, kind: m.DecisionKind, row: bytes) -> None:
         hold = next(iter(self.machine.holds.open))
-        self.ask(e.DecisionMade, hold=hold, verdict=verdict, row=row)
+        self.ask(e.DecisionMade, hold=hold, kind=kind, row=row)
 
     @rule(really=st.integers(0, 19))
     def somebody_stops(self, really: int) -> None:
@@ -402,7 +402,7 @@ class Runs(RuleBasedStateMachine):
         if self.machine.state == "paused" and self.machine.mode == "direct":
             for worker in self.workers.values():
                 known = worker.connected and worker.task is not None and self._is_current(worker)
-                told = any(isinstance(x, m.Pause | m.Orders | m.Abandon) for x in worker.inbox)
+                told = any(isinstance(x, m.PauseOrder | m.Orders | m.Abandon) for x in worker.inbox)
                 comes = any(isinstance(x, m.TaskBegun | m.Hello) for x in worker.outbox)
                 assert not (known and worker.can_work) or told or comes
 

@@ -17,8 +17,8 @@ from pyspark.sql.types import VariantVal
 
 from samovar.errors import RecordingCorrupt, WorkflowError
 from samovar.record.plain_values import from_plain, to_plain
-from samovar.runtime.exchange.code_switch import Turned, keep_turned, read_turned
-from samovar.runtime.exchange.decisions import Decided, read_decisions, write_decisions
+from samovar.runtime.exchange.code_switch import SwitchRecord, read_switch_records, write_switch_records
+from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions, write_decisions
 
 zones = st.just(None) | st.integers(-720, 720).map(lambda m: timezone(timedelta(minutes=m)))
 scalars = (
@@ -81,7 +81,7 @@ def test_what_is_no_plain_value_is_refused() -> None:
         to_plain({"a": object()})
 
 
-DECIDED = Decided(
+DECIDED = RecordedDecision(
     "F",
     3,
     0,
@@ -97,9 +97,9 @@ def test_decisions_and_switches_come_back(tmp_path: Path) -> None:
     write_decisions(tmp_path, "F-0003-00000", [DECIDED])
     assert read_decisions(tmp_path) == (DECIDED,)
     assert read_decisions(tmp_path, ["G"]) == ()
-    turned = [Turned("F", 3, 2, 40), Turned("G", 0, 1, 0, ((0, 5), (0, 6, 1)))]
-    keep_turned(tmp_path, "F", turned, None)
-    assert read_turned(tmp_path) == turned
+    turned = [SwitchRecord("F", 3, 2, 40), SwitchRecord("G", 0, 1, 0, ((0, 5), (0, 6, 1)))]
+    write_switch_records(tmp_path, "F", turned, None)
+    assert read_switch_records(tmp_path) == turned
 
 
 class Planted:
@@ -120,7 +120,9 @@ def test_damaged_values_are_refused(damaged: Any) -> None:
         from_plain([damaged])
 
 
-@pytest.mark.parametrize(("folder", "read"), [("decisions", read_decisions), ("switches", read_turned)])
+@pytest.mark.parametrize(
+    ("folder", "read"), [("decisions", read_decisions), ("switches", read_switch_records)]
+)
 @pytest.mark.parametrize("name", ["x.pkl", "x.msgpack"])
 def test_a_pickle_in_their_place_is_not_run(tmp_path: Path, folder: str, read: Any, name: str) -> None:
     mark = tmp_path / "ran"

@@ -44,7 +44,7 @@ def test_without_consistency_a_late_message_makes_a_tuple_meet_new_before_old(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delay(message: m.ToWorker) -> float | None:
-        return None if isinstance(message, m.Modify) and "B" in message.codes else 0.0
+        return None if isinstance(message, m.SwitchOrder) and "B" in message.codes else 0.0
 
     SlowNetwork(monkeypatch, delay)  # B's worker does not hear of it
     run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
@@ -74,7 +74,7 @@ def test_backward_consistency_waits_for_the_last_worker(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delay(message: m.ToWorker) -> float | None:
-        return 0.3 if isinstance(message, m.Modify) and "B" in message.codes else 0.0
+        return 0.3 if isinstance(message, m.SwitchOrder) and "B" in message.codes else 0.0
 
     SlowNetwork(monkeypatch, delay)
     run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)

@@ -95,7 +95,7 @@ def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool)
         assert dict(after.state("V")["counts"]) == {"0": 5, "1": 5, "2": 5, "3": 5, "4": 4}
         assert after.step_into("V").last.outputs[0]["version"] == 2
         assert dict(past.jump("V", tuples=41).state("V")["counts"])["0"] == 9
-        with pytest.raises(TimeTravelError, match="went over to other code"):
+        with pytest.raises(TimeTravelError, match="switched to other code"):
             after.fork({"V": Renamed()})
         fork = past.jump("V", tuples=60).fork({"V": Renamed()})
         assert sorted(map(repr, fork.result("S").to_pylist())) == sorted(map(repr, found))

@@ -106,12 +106,10 @@ def held(
             made.add_done_callback(lambda _: (done.set(), desk.stir()))
             while desk.wait_for(lambda: done.is_set() or bool(desk.held), WAIT) and desk.held:
                 one = desk.held[0]
-                verdict, row = decide(one)
+                kind, row = decide(one)
                 body = b"" if row is None else dumps(row)
                 desk.ask(
-                    lambda c, h=one.hold, v=verdict, b=body: e.DecisionMade(
-                        command=c, hold=h, verdict=v, row=b
-                    )
+                    lambda c, h=one.hold, v=kind, b=body: e.DecisionMade(command=c, hold=h, kind=v, row=b)
                 ).result(WAIT)
                 desk.wait_for(lambda h=one.hold: h not in {x.hold for x in desk.held}, WAIT)
             return [tuple(r.values()) for r in made.result(WAIT)]
@@ -235,7 +233,7 @@ def test_a_batch_is_split_until_the_row_is_found(tmp_path: Path) -> None:
     assert rows == [(x, n) for n, x in enumerate(wanted, 1)]
     assert state(tmp_path, "F", Batched())["n"] == 11
     kept = read_decisions(tmp_path)
-    assert [(d.number, d.verdict, d.row["x"]) for d in kept] == [(3, "skip", 3), (7, "edit", 7)]
+    assert [(d.number, d.kind, d.row["x"]) for d in kept] == [(3, "skip", 3), (7, "edit", 7)]
 
 
 def test_a_batch_follows_recorded_decisions(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """What a worker does about the coordinator's orders: the same for every worker, whatever it processes.
 
 The tuple loop looks at `client.news` between tuples and at mini-steps, and calls `check` when it is set. Everything
-then happens on the processing thread, between two tuples: stopping and waiting, giving states, going over to other
-code. What is particular to the loop is asked of its `Hooks`.
+then happens on the processing thread, between two tuples: stopping and waiting, giving states, switching to other
+code. What is particular to the loop is asked of its `LoopHooks`.
 
 While the loop waits for Spark (for its next batch, or for somebody to take one), it is between two tuples as well:
 between `leave` and `enter` the client's thread obeys in its place, so that a worker without work answers at once.
@@ -20,7 +20,7 @@ from samovar.control import messages as m
 from samovar.control.client import Client
 from samovar.errors import ChannelProblem, ControlError
 
-__all__ = ["Agent", "Hooks", "TaskAbandoned"]
+__all__ = ["Agent", "LoopHooks", "TaskAbandoned"]
 
 log = logging.getLogger("samovar.control")
 
@@ -29,12 +29,12 @@ class TaskAbandoned(ControlError):
     """The coordinator has no more use for the task: its epoch does not count."""
 
 
-class Hooks(Protocol):
+class LoopHooks(Protocol):
     """What the agent asks of the tuple loop, between tuples. All but `figures` are called on the processing thread, or
     on the client's while the loop waits for Spark.
     """
 
-    def place(self) -> m.Place | None:
+    def place(self) -> m.TuplePlace | None:
         """The tuple being processed, or the next one."""
 
     def state(self, operator: str) -> tuple[int, bytes]:
@@ -43,13 +43,13 @@ class Hooks(Protocol):
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
         """The tuples that wait at an operator, at most `limit`; and how many there are beyond."""
 
-    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
-        """Go over to other code, with the state: all of it or, raising, nothing. Says which tuple is the first."""
+    def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
+        """Switch operators to other code, with their state: all of them or, raising, none. Returns the first tuples."""
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         """The breakpoints that stand from now on. Credit given before is void."""
 
-    def counted(self) -> list[m.Counted]:
+    def counted(self) -> list[m.TuplesCounted]:
         """What was counted for each breakpoint that counts."""
 
     def credit(self, breakpoint: str, upto: int) -> None:
@@ -65,20 +65,20 @@ class Hooks(Protocol):
 class Agent:
     """One task's dealings with the coordinator. For the processing thread."""
 
-    def __init__(self, client: Client, hooks: Hooks) -> None:
+    def __init__(self, client: Client, hooks: LoopHooks) -> None:
         self.client = client
-        self.rules: set[tuple[str, str]] = set()
-        """Operator and likeness of tuples to leave out."""
-        self.rulings: dict[m.Place, m.Ruling] = {}
-        """Tuples decided about in an earlier attempt."""
+        self.skip_all: set[tuple[str, str]] = set()
+        """Tuples to skip: the operator, and how it raises on them."""
+        self.decisions: dict[m.TuplePlace, m.TupleDecision] = {}
+        """Decisions about tuples, made in an earlier attempt at the epoch."""
         self._hooks = hooks
         self._task: m.TaskBegun | None = None
         self._order: int | None = None
         self._versions: dict[str, int] = {}
-        self._decisions: dict[str, m.Decision] = {}
+        self._answers: dict[str, m.Decision] = {}
         self._orders = False
         self._holds = 0
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._outside = False
         self._abandoned: TaskAbandoned | None = None
         self._reached: m.Reached | None = None
@@ -89,8 +89,8 @@ class Agent:
         """Announce a task, get its orders and obey them. False without a coordinator: the task then runs unattended."""
         self._task = task
         self._versions = dict(task.versions)
-        standing = self.client.standing
-        standing.task, standing.stopped, standing.held, standing.switches = task, None, None, ()
+        status = self.client.status
+        status.task, status.stopped, status.held, status.switches = task, None, None, ()
         self.client.gauge, self.client.on_news = self._progress, self._obey_outside
         until = time.monotonic() + patience
         if not self.client.wait_connected(patience) or not self.client.send(task):
@@ -107,8 +107,8 @@ class Agent:
     def end(self) -> None:
         """The task is over, in whatever way."""
         task, self._task = self._task, None
-        standing = self.client.standing
-        standing.task, standing.stopped, standing.held, standing.switches = None, None, None, ()
+        status = self.client.status
+        status.task, status.stopped, status.held, status.switches = None, None, None, ()
         self.client.gauge = self.client.on_news = None
         if task is not None:
             self.client.send(m.TaskEnded(task=task.task, counts=self._hooks.counts()))
@@ -120,14 +120,14 @@ class Agent:
 
     def leave(self) -> None:
         """The loop waits for Spark from now on: others may obey in its place."""
-        with self._turn:
+        with self._lock:
             self._outside = True
         if self.client.news:
             self._obey_outside()
 
     def enter(self) -> None:
         """The loop is back. Returns when the worker may go on; raises TaskAbandoned when it shall not."""
-        with self._turn:
+        with self._lock:
             self._outside = False
         if self._abandoned is not None:
             raise self._abandoned
@@ -135,7 +135,7 @@ class Agent:
             self.check()
 
     def _obey_outside(self) -> None:
-        with self._turn:
+        with self._lock:
             if not self._outside or self._task is None:
                 return
             try:
@@ -147,15 +147,15 @@ class Agent:
 
     def hold(self, held: m.Held) -> m.Decision:
         """Report a tuple that raised and wait for a decision, and until the worker may go on."""
-        self.client.standing.held = held
+        self.client.status.held = held
         self.client.send(held)
         try:
-            while held.hold not in self._decisions:
+            while held.hold not in self._answers:
                 self._await()
             self._stay_stopped()
         finally:
-            self.client.standing.held = None
-        return self._decisions.pop(held.hold)
+            self.client.status.held = None
+        return self._answers.pop(held.hold)
 
     def reach(self, reached: m.Reached) -> None:
         """Report a tuple that meets a breakpoint's condition; returns when the worker may go on."""
@@ -169,7 +169,7 @@ class Agent:
     def _unseen(self) -> bool:
         return self._reached is not None
 
-    def wait_for_credit(self, counted: m.Counted, there: Callable[[], bool]) -> None:
+    def wait_for_credit(self, counted: m.TuplesCounted, there: Callable[[], bool]) -> None:
         """Say that no credit is left for a breakpoint, and wait until there is, or until the worker may go on."""
         self.client.send(counted)
         while not there():
@@ -201,19 +201,19 @@ class Agent:
 
     def _obey(self, message: m.ToWorker) -> None:
         task = self._task.task if self._task is not None else ""
-        if isinstance(message, m.Pause):
+        if isinstance(message, m.PauseOrder):
             self._stop(message.order)
-        elif isinstance(message, m.Resume):
+        elif isinstance(message, m.ResumeOrder):
             self._go(message.order)
         elif isinstance(message, m.Orders):
             if message.task == task:
                 self._take_orders(message)
-        elif isinstance(message, m.Modify):
+        elif isinstance(message, m.SwitchOrder):
             self._switch(message.version, message.codes)
         elif isinstance(message, m.Decision):
-            self._decisions[message.hold] = message
-        elif isinstance(message, m.Rule):
-            self.rules.add((message.operator, message.like))
+            self._answers[message.hold] = message
+        elif isinstance(message, m.SkipAllDecision):
+            self.skip_all.add((message.operator, message.like))
         elif isinstance(message, m.StateWanted):
             self._give_state(message)
         elif isinstance(message, m.InFlightWanted):
@@ -222,15 +222,15 @@ class Agent:
             self._set_breakpoints(message.breakpoints)
         elif isinstance(message, m.Credit):
             self._hooks.credit(message.breakpoint, message.upto)
-        elif isinstance(message, m.Seen):
+        elif isinstance(message, m.ReachedNoted):
             self._reached = None
         elif isinstance(message, m.Abandon) and message.task == task:
             raise TaskAbandoned(f"The task ends early: {message.why}.")
 
     def _take_orders(self, orders: m.Orders) -> None:
         self._orders = True
-        self.rules |= {(r.operator, r.like) for r in orders.rules}
-        self.rulings.update({r.place: r for r in orders.rulings})
+        self.skip_all |= {(d.operator, d.like) for d in orders.skip_all}
+        self.decisions.update({d.place: d for d in orders.decisions})
         for version in sorted({c.version for codes in orders.codes.values() for c in codes}):
             each = {n: c for n, codes in orders.codes.items() for c in codes if c.version == version}
             self._switch(version, each)
@@ -251,14 +251,14 @@ class Agent:
 
     def _stop(self, order: int) -> None:
         if self._task is not None:
-            self._order = self.client.standing.stopped = order
+            self._order = self.client.status.stopped = order
             self.client.send(m.Stopped(order=order, place=self._hooks.place()))
 
     def _go(self, order: int) -> None:
-        self._order = self.client.standing.stopped = None
+        self._order = self.client.status.stopped = None
         self.client.send(m.WentOn(order=order))
 
-    def _switch(self, version: int, codes: Mapping[str, m.Code]) -> None:
+    def _switch(self, version: int, codes: Mapping[str, m.CodeVersion]) -> None:
         new = {n: c for n, c in codes.items() if c.version > self._versions.get(n, 0)}
         if not new:
             return
@@ -268,7 +268,7 @@ class Agent:
             self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
             return
         self._versions.update({n: c.version for n, c in new.items()})
-        self.client.standing.switches += switches
+        self.client.status.switches += switches
         self.client.send(m.Switched(version=version, switches=switches))
 
     def _give_state(self, wanted: m.StateWanted) -> None:
@@ -296,8 +296,8 @@ class Agent:
             text = f"{type(error).__name__}: {error}"
             self.client.send(m.InFlightGiven(request=wanted.request, operator=wanted.operator, error=text))
 
-    def _progress(self) -> m.Progress | None:
+    def _progress(self) -> m.TaskProgress | None:
         task = self._task
         if task is None:
             return None
-        return m.Progress(task=task.task, at=time.time(), operators=self._hooks.figures())
+        return m.TaskProgress(task=task.task, at=time.time(), operators=self._hooks.figures())

@@ -2,7 +2,7 @@
 
 The processing thread looks at one attribute, `news`, between tuples: that is all an undisturbed tuple pays. A thread
 of the client reads the socket, sends the figures of `gauge` twice a second, and connects anew when the connection
-breaks, with growing pauses and what the worker's `standing` is then. When the coordinator says goodbye, or cannot be
+breaks, with growing pauses and what the worker's `status` is then. When the coordinator says goodbye, or cannot be
 reached for `give_up` seconds, the client is closed.
 
 After a fork the child has no client: it starts its own when it asks for one. Nothing a forked child does with an
@@ -29,7 +29,7 @@ from samovar.control.channel import ANSWER_BYTES, CHALLENGE_BYTES, Wire, prove, 
 from samovar.errors import ChannelProblem
 from samovar.ids import VERSION
 
-__all__ = ["Client", "Standing", "client_for", "forget_clients"]
+__all__ = ["Client", "WorkerStatus", "client_for", "forget_clients"]
 
 log = logging.getLogger("samovar.control")
 
@@ -41,13 +41,13 @@ KEEP = 3
 
 
 @dataclass
-class Standing:
+class WorkerStatus:
     """What a worker says of itself when it has to connect anew. Set by the processing thread, before it sends."""
 
     task: m.TaskBegun | None = None
     stopped: int | None = None
     held: m.Held | None = None
-    switches: tuple[m.Switch, ...] = ()
+    switches: tuple[m.SwitchPoint, ...] = ()
 
 
 class Client:
@@ -71,8 +71,8 @@ class Client:
         self.run = run
         self.pid = os.getpid()
         self.worker = f"{socket.gethostname()}-{self.pid}-{token_hex(3)}"
-        self.standing = Standing()
-        self.gauge: Callable[[], m.Progress | None] | None = None
+        self.status = WorkerStatus()
+        self.gauge: Callable[[], m.TaskProgress | None] | None = None
         """Gives the figures of the task; called on the client's thread, so it must only read."""
         self.on_news: Callable[[], None] | None = None
         """Called on the client's thread when something has come."""
@@ -87,7 +87,7 @@ class Client:
         self._back_off = back_off
         self._inbox: deque[m.ToWorker] = deque()
         self._changed = threading.Condition()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._sock: socket.socket | None = None
         self._wire: Wire[m.ToWorker] | None = None
         _living.add(self)
@@ -130,8 +130,8 @@ class Client:
         return self._sock is not None
 
     def send(self, message: m.Message) -> bool:
-        """Send; False when there is no connection: `standing` is sent when there is one again."""
-        with self._turn:
+        """Send; False when there is no connection: `status` is sent when there is one again."""
+        with self._lock:
             if self._sock is None or self._wire is None or self.pid != os.getpid():
                 return False
             try:
@@ -190,7 +190,7 @@ class Client:
             wire = verify_answer(answer, self._secret, self.run, nonce_c, nonce_w, self._limit)
             sock.settimeout(self._silence_seconds)
             with (
-                self._turn
+                self._lock
             ):  # what is sent from now on comes behind the Hello, which says all that was before
                 sock.sendall(wire.seal(self._hello()))
                 self._sock, self._wire = sock, wire
@@ -202,7 +202,7 @@ class Client:
             self._changed.notify_all()
 
     def _hello(self) -> m.Hello:
-        at = self.standing
+        at = self.status
         return m.Hello(
             worker=self.worker,
             pid=self.pid,
@@ -235,7 +235,7 @@ class Client:
                 spoke = now
                 self.send(self._figures() or m.Alive())
 
-    def _figures(self) -> m.Progress | None:
+    def _figures(self) -> m.TaskProgress | None:
         gauge = self.gauge
         if gauge is None:
             return None
@@ -260,7 +260,7 @@ class Client:
             self._finish(bye.why or "the coordinator said goodbye")
 
     def _hang_up(self) -> None:
-        """The caller has the turn."""
+        """The caller holds the lock."""
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_RDWR)  # wakes the thread that reads
@@ -268,7 +268,7 @@ class Client:
         self._sock = self._wire = None
 
     def _hang_up_safely(self) -> None:
-        with self._turn:
+        with self._lock:
             self._hang_up()
 
     def _finish(self, why: str) -> None:
@@ -287,7 +287,7 @@ class Client:
             with contextlib.suppress(OSError):
                 os.close(self._sock.detach())
         self._sock = self._wire = None
-        self._turn, self._changed = threading.Lock(), threading.Condition()
+        self._lock, self._changed = threading.Lock(), threading.Condition()
         self._inbox = deque()
         self.news, self.closed, self.why = False, True, "this process was forked from the one that had it"
 
@@ -317,13 +317,13 @@ def _readable(sock: socket.socket, seconds: float) -> bool:
 
 _living: weakref.WeakSet[Client] = weakref.WeakSet()
 _clients: dict[tuple[tuple[str, int], str], Client] = {}
-_clients_turn = threading.Lock()
+_clients_lock = threading.Lock()
 
 
 def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
     """This process's client for a run; connects in the background if there is none. Clients of old runs are closed."""
     key = ((address[0], address[1]), run)  # a list, if it came through JSON
-    with _clients_turn:
+    with _clients_lock:
         client = _clients.pop(key, None)
         if client is None or client.closed or client.pid != os.getpid():
             client = Client(key[0], run, secret)
@@ -336,7 +336,7 @@ def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
 
 def forget_clients() -> None:
     """Close all clients of this process."""
-    with _clients_turn:
+    with _clients_lock:
         clients = list(_clients.values())
         _clients.clear()
     for client in clients:
@@ -344,8 +344,8 @@ def forget_clients() -> None:
 
 
 def _after_fork() -> None:
-    global _clients_turn
-    _clients_turn = threading.Lock()
+    global _clients_lock
+    _clients_lock = threading.Lock()
     _clients.clear()
     for client in list(_living):
         client._after_fork()

@@ -44,13 +44,13 @@ class _Peer:
         self.since = now
         self.heard = now
         self.seen = 0
-        self.turn = threading.Lock()
+        self.lock = threading.Lock()
         self.queue: deque[memoryview] = deque()
         self.queued = 0
         self.condemned = ""
 
     def write(self, data: bytes, bound: int) -> bool:
-        """Send what the kernel takes, queue the rest; whether there is a rest. The caller has the turn."""
+        """Send what the kernel takes, queue the rest; whether there is a rest. The caller holds the lock."""
         if not self.queue:
             try:
                 sent = self.sock.send(data)
@@ -69,7 +69,7 @@ class _Peer:
         return True
 
     def flush(self) -> None:
-        """Send what waits, as far as the kernel takes it. The caller has the turn."""
+        """Send what waits, as far as the kernel takes it. The caller holds the lock."""
         while self.queue:
             try:
                 sent = self.sock.send(self.queue[0])
@@ -144,7 +144,7 @@ class Coordinator:
         peer = self._peers.get(worker)
         if peer is None or peer.wire is None:
             return False
-        with peer.turn:
+        with peer.lock:
             if peer.condemned:
                 return False
             left = peer.write(peer.wire.seal(message), self._bound)
@@ -208,7 +208,7 @@ class Coordinator:
             self._strangers[peer] = None
             if len(self._strangers) > STRANGERS:
                 self._drop(next(iter(self._strangers)), "too many handshakes at once")
-            with peer.turn:
+            with peer.lock:
                 peer.write(peer.challenge.bytes, self._bound)
 
     def _attend(self, peer: _Peer, mask: int) -> None:
@@ -216,7 +216,7 @@ class Coordinator:
         try:
             if mask & selectors.EVENT_READ:
                 self._read(peer)
-            with peer.turn:
+            with peer.lock:
                 if not peer.condemned:
                     peer.flush()
             if peer.condemned:
@@ -256,7 +256,7 @@ class Coordinator:
         """Check the proof; returns what came behind it."""
         proof, rest = bytes(peer.proof[:PROOF_BYTES]), bytes(peer.proof[PROOF_BYTES:])
         answer, nonce = peer.challenge.check(proof, self.secret, self.run)
-        with peer.turn:
+        with peer.lock:
             peer.write(answer, self._bound)
             peer.wire = peer.challenge.wire(nonce, self.secret, self.run, self._limit)
         peer.proof.clear()
@@ -292,7 +292,7 @@ class Coordinator:
             return
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(peer.sock)
-        with peer.turn:
+        with peer.lock:
             peer.condemned = peer.condemned or why
             peer.sock.close()
             peer.queue.clear()
@@ -305,7 +305,7 @@ class Coordinator:
     def _shut(self) -> None:
         for peer in [*self._peers.values(), *self._strangers]:
             peer.worker = ""
-            with peer.turn:
+            with peer.lock:
                 with contextlib.suppress(OSError):
                     peer.flush()
                 peer.sock.close()

@@ -2,7 +2,7 @@
 
 The desk owns the state machine and the coordinator. Events are handled one at a time, in the order they come;
 messages to workers leave while their event is handled, so they are told in the same order. What only the engine can
-do is asked of its `Engine`; those calls are made one at a time, too, and must not block for long nor call the desk.
+do is asked of its `EngineHooks`, one call at a time, too; these calls must not block for long nor call the desk.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.coordinator import Coordinator
 from samovar.control.machine import Machine
-from samovar.control.state.breakpoint_registry import Standing
+from samovar.control.state.breakpoint_registry import ActiveBreakpoint
 
-__all__ = ["Desk", "Engine"]
+__all__ = ["Desk", "EngineHooks"]
 
 log = logging.getLogger("samovar.control")
 
@@ -32,7 +32,7 @@ PRINTED = 2000
 """Printed lines that are kept."""
 
 
-class Engine(Protocol):
+class EngineHooks(Protocol):
     """What the desk asks of the engine."""
 
     def cancel(self, epoch: int, why: str) -> None:
@@ -54,18 +54,18 @@ class Desk:
     def __init__(
         self,
         run: str,
-        engine: Engine,
+        engine: EngineHooks,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         patience: float = 3.0,
         grace: float = 2.0,
-        progress: Callable[[str, m.Progress], None] | None = None,
+        progress: Callable[[str, m.TaskProgress], None] | None = None,
         **options: Any,
     ) -> None:
         """`patience`: seconds a command may wait for workers; `grace`: seconds a worker has to connect anew."""
         self.machine = Machine()
-        self.progress: dict[str, m.Progress] = {}
+        self.progress: dict[str, m.TaskProgress] = {}
         """The last figures of each worker."""
         self.printed: deque[tuple[float, m.Printed]] = deque(maxlen=PRINTED)
         """The last lines that operators printed, each with the time it came."""
@@ -73,22 +73,22 @@ class Desk:
         self._patience = patience
         self._grace = grace
         self._listener = progress
-        self._turn = threading.RLock()
-        self._gate = threading.Condition(self._turn)
+        self._lock = threading.RLock()
+        self._gate = threading.Condition(self._lock)
         self._open = True
         self._over = False
         self._names = count(1)
-        self._waiting: dict[str, Future[i.Answer]] = {}
+        self._waiting: dict[str, Future[i.CommandAnswer]] = {}
         self._clock = _Clock()
         self.coordinator = Coordinator(run, self._heard, self._lost, host=host, port=port, **options)
 
     # --- people -----------------------------------------------------------------------------------------------------
 
-    def ask(self, make: Callable[[str], e.Command]) -> Future[i.Answer]:
+    def ask(self, make: Callable[[str], e.RunCommand]) -> Future[i.CommandAnswer]:
         """Hand a command in; `make` gets its name. The future has the answer, or CommandRefused."""
-        with self._turn:
+        with self._lock:
             name = f"c{next(self._names)}"
-            answer: Future[i.Answer] = Future()
+            answer: Future[i.CommandAnswer] = Future()
             self._waiting[name] = answer
             self._handle(make(name))
             if not answer.done():
@@ -97,23 +97,23 @@ class Desk:
 
     def wait_for(self, there: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until something is so that may change with any event; False after `timeout`."""
-        with self._turn:
+        with self._lock:
             return self._gate.wait_for(there, timeout)
 
     def stir(self) -> None:
         """Have those who wait look again."""
-        with self._turn:
+        with self._lock:
             self._gate.notify_all()
 
     @property
     def held(self) -> tuple[m.Held, ...]:
         """Tuples that wait for a decision."""
-        with self._turn:
+        with self._lock:
             return tuple(self.machine.holds.open.values())
 
     def decision(self, hold: str) -> m.Decision | None:
         """What was decided about a held tuple; None: nothing yet."""
-        with self._turn:
+        with self._lock:
             return self.machine.holds.decision(hold)
 
     @property
@@ -122,27 +122,27 @@ class Desk:
         return self._over
 
     @property
-    def breakpoints(self) -> tuple[Standing, ...]:
+    def breakpoints(self) -> tuple[ActiveBreakpoint, ...]:
         """Breakpoints that stand: a copy."""
-        with self._turn:
-            return tuple(replace(s) for s in self.machine.breaks.standing.values())
+        with self._lock:
+            return tuple(replace(s) for s in self.machine.breaks.active.values())
 
     @property
     def reached(self) -> tuple[m.Reached, ...]:
         """Breakpoints that were reached since the run went on last."""
-        with self._turn:
+        with self._lock:
             return tuple(self.machine.breaks.at)
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
         """What operators have taken and given, in committed epochs and in tasks of this one that have ended."""
-        with self._turn:
+        with self._lock:
             return self.machine.breaks.counts
 
     @property
     def busy(self) -> tuple[tuple[str, m.TaskBegun], ...]:
         """Workers that have a task, and the task."""
-        with self._turn:
+        with self._lock:
             return tuple((w.name, w.task) for w in self.machine.workers.busy if w.task is not None)
 
     @property
@@ -151,7 +151,7 @@ class Desk:
         return self.machine.state
 
     def _out_of_patience(self, name: str) -> None:
-        with self._turn:
+        with self._lock:
             if name not in self._waiting:
                 return
             self._handle(e.PatienceEnded(command=name))
@@ -169,7 +169,7 @@ class Desk:
     ) -> bool:
         """Wait until an attempt may begin, and begin it; False when the run is to end instead. `counts`: what operators
         have taken and given in committed epochs."""
-        with self._turn:
+        with self._lock:
             self._gate.wait_for(lambda: self._open or self._over)
             if self._over:
                 return False
@@ -181,13 +181,13 @@ class Desk:
 
     def wait_open(self) -> bool:
         """Wait until the run may go on where no epoch begins; False when it is to end instead."""
-        with self._turn:
+        with self._lock:
             self._gate.wait_for(lambda: self._open or self._over)
             return not self._over
 
     def report(self, event: e.Event) -> None:
         """Tell what happened to the engine: epochs committed or failed, rows held, the end of the run."""
-        with self._turn:
+        with self._lock:
             self._handle(event)
 
     def close(self) -> None:
@@ -198,7 +198,7 @@ class Desk:
     # --- workers ----------------------------------------------------------------------------------------------------
 
     def _heard(self, worker: str, message: m.FromWorker) -> None:
-        if isinstance(message, m.Progress):
+        if isinstance(message, m.TaskProgress):
             self.progress[worker] = message
             if self._listener is not None:
                 self._listener(worker, message)
@@ -206,16 +206,16 @@ class Desk:
         if isinstance(message, m.Printed):
             self.printed.append((time.time(), message))
             return
-        with self._turn:
+        with self._lock:
             self._handle(e.Reported(worker=worker, message=message))
 
     def _lost(self, worker: str, why: str) -> None:
-        with self._turn:
+        with self._lock:
             self._handle(e.WorkerDropped(worker=worker))
             self._clock.after(self._grace, lambda: self._gone(worker, why))
 
     def _gone(self, worker: str, why: str) -> None:
-        with self._turn:
+        with self._lock:
             if worker in self.machine.workers and not self.machine.workers.get(worker).connected:
                 self.progress.pop(worker, None)
                 self._handle(e.WorkerVanished(worker=worker, why=why))
@@ -223,7 +223,7 @@ class Desk:
     # --- carrying out -----------------------------------------------------------------------------------------------
 
     def _handle(self, event: e.Event) -> None:
-        """The caller has the turn."""
+        """The caller holds the lock."""
         for order in self.machine.handle(event):
             try:
                 self._carry_out(order)
@@ -237,7 +237,7 @@ class Desk:
         elif isinstance(order, i.Gate):
             self._open = order.open
             self._gate.notify_all()
-        elif isinstance(order, i.Answer):
+        elif isinstance(order, i.CommandAnswer):
             self._waiting.pop(order.command).set_result(order)
         elif isinstance(order, i.Refuse):
             self._waiting.pop(order.command).set_exception(order.error)

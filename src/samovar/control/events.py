@@ -15,13 +15,12 @@ __all__ = [
     "BreakReached",
     "BreakRequested",
     "BreakTakenBack",
-    "Command",
     "Consistency",
     "DecisionMade",
     "DriverRestarted",
     "EpochBegun",
-    "EpochCommitted",
-    "EpochFailed",
+    "EpochDone",
+    "EpochGivenUp",
     "Event",
     "FreezeEnded",
     "FreezeRequested",
@@ -34,7 +33,8 @@ __all__ = [
     "Reported",
     "ResumeRequested",
     "RowHeld",
-    "RunEnded",
+    "RunCommand",
+    "RunOver",
     "StopRequested",
     "WorkerDropped",
     "WorkerVanished",
@@ -48,7 +48,7 @@ Consistency = Literal["strict", "backward", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class RunCommand:
     """Somebody asks for something. `command` is its name; every command is answered or refused, once."""
 
     command: str
@@ -66,7 +66,7 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PauseRequested(Command):
+class PauseRequested(RunCommand):
     """Stop: now, with tuples in flight (direct), or at the epoch's end (aligned). Answered when all has stopped."""
 
     mode: PauseMode = "direct"
@@ -78,7 +78,7 @@ class PauseRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResumeRequested(Command):
+class ResumeRequested(RunCommand):
     """Take a pause back. Answered when every worker goes on, or is held by something else."""
 
     @property
@@ -87,7 +87,7 @@ class ResumeRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectRequested(Command):
+class InspectRequested(RunCommand):
     """An operator's state in each worker that runs it, now. Answered when all have given theirs."""
 
     operator: str
@@ -98,7 +98,7 @@ class InspectRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InFlightRequested(Command):
+class InFlightRequested(RunCommand):
     """The tuples that wait at an operator, from each worker that runs it."""
 
     operator: str
@@ -110,7 +110,7 @@ class InFlightRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreezeRequested(Command):
+class FreezeRequested(RunCommand):
     """Stop all workers for a look at all of them at one moment. Answered when nothing moves; then `FreezeEnded`."""
 
     @property
@@ -130,7 +130,7 @@ class FreezeEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModifyRequested(Command):
+class ModifyRequested(RunCommand):
     """Other logic, validated before. Answered when it is in force everywhere.
 
     `bodies` has code and state transfer for each Python operator; `native` names operators that live in Spark's plan,
@@ -148,20 +148,20 @@ class ModifyRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionMade(Command):
+class DecisionMade(RunCommand):
     """What to do with a held tuple."""
 
     hold: str
-    verdict: m.Verdict
+    kind: m.DecisionKind
     row: bytes = b""
 
     @property
     def asks(self) -> str:
-        return f"{self.verdict} the tuple of hold {self.hold}"
+        return f"{self.kind} the tuple of hold {self.hold}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BreakRequested(Command):
+class BreakRequested(RunCommand):
     """Pause where a breakpoint says; `limit` is for one that counts. Answered when all workers know."""
 
     breakpoint: m.Breakpoint
@@ -173,7 +173,7 @@ class BreakRequested(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BreakTakenBack(Command):
+class BreakTakenBack(RunCommand):
     """A breakpoint stands no more."""
 
     name: str
@@ -184,7 +184,7 @@ class BreakTakenBack(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StopRequested(Command):
+class StopRequested(RunCommand):
     """End the run. Answered when it has ended."""
 
     @property
@@ -233,7 +233,7 @@ class Reported:
             about = f"reached breakpoint {said.breakpoint} at '{said.place.operator}'"
         elif isinstance(said, m.Armed):
             about = f"knows of breakpoints {', '.join(said.breakpoints)}"
-        elif isinstance(said, m.Counted):
+        elif isinstance(said, m.TuplesCounted):
             about = f"counted {said.used:,} tuples for breakpoint {said.breakpoint}"
         elif isinstance(said, m.Switched):
             about = f"could not take version {said.version}" if said.error else f"took version {said.version}"
@@ -283,7 +283,7 @@ class EpochBegun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochCommitted:
+class EpochDone:
     """The epoch counts. `counts`: what operators have taken and given up to its end."""
 
     epoch: int
@@ -295,7 +295,7 @@ class EpochCommitted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochFailed:
+class EpochGivenUp:
     """The attempt is over and does not count: cancelled, or lost by Spark. The engine will try again."""
 
     epoch: int
@@ -329,7 +329,7 @@ class BreakReached:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunEnded:
+class RunOver:
     """The engine is done. With `error`: it failed."""
 
     error: str = ""
@@ -348,9 +348,9 @@ class DriverRestarted:
 
     paused: bool = False
     held: tuple[m.Held, ...] = ()
-    codes: Mapping[str, tuple[m.Code, ...]] = field(default_factory=dict)
-    rules: tuple[m.Rule, ...] = ()
-    rulings: tuple[m.Ruling, ...] = ()
+    codes: Mapping[str, tuple[m.CodeVersion, ...]] = field(default_factory=dict)
+    skip_all: tuple[m.SkipAllDecision, ...] = ()
+    decisions: tuple[m.TupleDecision, ...] = ()
 
     @property
     def words(self) -> str:
@@ -358,17 +358,17 @@ class DriverRestarted:
 
 
 Event = (
-    Command
+    RunCommand
     | FreezeEnded
     | PatienceEnded
     | Reported
     | WorkerDropped
     | WorkerVanished
     | EpochBegun
-    | EpochCommitted
-    | EpochFailed
+    | EpochDone
+    | EpochGivenUp
     | RowHeld
     | BreakReached
-    | RunEnded
+    | RunOver
     | DriverRestarted
 )

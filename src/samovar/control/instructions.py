@@ -9,8 +9,8 @@ from samovar.control import messages as m
 from samovar.errors import CommandRefused
 
 __all__ = [
-    "Answer",
     "CancelEpoch",
+    "CommandAnswer",
     "EndRun",
     "Gate",
     "Instruction",
@@ -33,7 +33,7 @@ class Tell:
 
 @dataclass(frozen=True)
 class CancelEpoch:
-    """Cancel the epoch's Spark jobs; report `EpochFailed`, or `EpochCommitted` if it came too late."""
+    """Cancel the epoch's Spark jobs; report `EpochGivenUp`, or `EpochDone` if it came too late."""
 
     epoch: int
     why: str
@@ -54,13 +54,13 @@ class UseCode:
     """
 
     version: int
-    codes: Mapping[str, tuple[m.Code, ...]]
+    codes: Mapping[str, tuple[m.CodeVersion, ...]]
     """For each operator all versions, in order: a state made by an older one is transferred step by step."""
     native: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """A command has been carried out. `given` are the workers' answers; `missing` workers gave none."""
 
     command: str
@@ -90,29 +90,38 @@ class NoteDecision:
     """For the record: what was decided about a held tuple, and what stands because of it."""
 
     hold: str
-    verdict: m.Verdict
-    ruling: m.Ruling | None = None
-    rule: m.Rule | None = None
+    kind: m.DecisionKind
+    decision: m.TupleDecision | None = None
+    skip_all: m.SkipAllDecision | None = None
 
 
 @dataclass(frozen=True)
 class NoteSwitched:
-    """For the record: where a worker went over to other code. Counts if the attempt it happened in does."""
+    """For the record: where operators in a worker switched to other code. Counts if the attempt it happened in does."""
 
     epoch: int
     attempt: str
     worker: str
     version: int
-    switches: tuple[m.Switch, ...]
+    switches: tuple[m.SwitchPoint, ...]
 
 
 @dataclass(frozen=True)
 class EndRun:
-    """Leave the loop over epochs and report `RunEnded`."""
+    """Leave the loop over epochs and report `RunOver`."""
 
     why: str
 
 
 Instruction = (
-    Tell | CancelEpoch | Gate | UseCode | Answer | Refuse | NoteHeld | NoteDecision | NoteSwitched | EndRun
+    Tell
+    | CancelEpoch
+    | Gate
+    | UseCode
+    | CommandAnswer
+    | Refuse
+    | NoteHeld
+    | NoteDecision
+    | NoteSwitched
+    | EndRun
 )

@@ -24,10 +24,10 @@ from typing import Any
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.control.state.breakpoint_registry import Standing
-from samovar.control.state.code_versions import Change
+from samovar.control.state.breakpoint_registry import ActiveBreakpoint
+from samovar.control.state.code_versions import Modification
 from samovar.control.state.run_state import RunState
-from samovar.control.state.worker_roster import Member
+from samovar.control.state.worker_roster import KnownWorker
 
 __all__ = ["LET_FINISH", "Machine"]
 
@@ -57,14 +57,14 @@ class Machine(RunState):
             e.WorkerDropped: self._on_dropped,
             e.WorkerVanished: self._on_vanished,
             e.EpochBegun: self._on_begun,
-            e.EpochCommitted: self._on_epoch_over,
-            e.EpochFailed: self._on_epoch_over,
+            e.EpochDone: self._on_epoch_over,
+            e.EpochGivenUp: self._on_epoch_over,
             e.RowHeld: self._on_row_held,
             e.BreakReached: self._on_break_reached,
-            e.RunEnded: self._on_ended,
+            e.RunOver: self._on_ended,
             e.DriverRestarted: self._on_restarted,
         }
-        self._reports: dict[type, Callable[[Member, Any], None]] = {
+        self._reports: dict[type, Callable[[KnownWorker, Any], None]] = {
             m.Hello: self._hello,
             m.TaskBegun: self._task_begun,
             m.TaskEnded: self._task_ended,
@@ -76,7 +76,7 @@ class Machine(RunState):
             m.Held: self._held,
             m.Reached: self._reached,
             m.Armed: lambda member, said: self.breaks.armed(member.name, said.breakpoints),
-            m.Counted: lambda member, said: self.breaks.hear(member.name, said),
+            m.TuplesCounted: lambda member, said: self.breaks.hear(member.name, said),
             m.Bye: lambda member, _: self._forget(member.name),
         }
 
@@ -85,16 +85,16 @@ class Machine(RunState):
     def handle(self, event: e.Event) -> list[i.Instruction]:
         """What to do about an event, in this order. Raises CommandRefused for a report of the engine that cannot be."""
         self._out = []
-        if isinstance(event, e.Command) and (self._ended or self._ending):
+        if isinstance(event, e.RunCommand) and (self._ended or self._ending):
             self._late(event)
         else:
             self._handlers[type(event)](event)
             self._settle()
-        if not (isinstance(event, e.Reported) and isinstance(event.message, m.Progress | m.Alive)):
+        if not (isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)):
             self._told.append(event.words)
         return self._out
 
-    def _late(self, command: e.Command) -> None:
+    def _late(self, command: e.RunCommand) -> None:
         if isinstance(command, e.StopRequested):
             if self._ended:
                 self._answer(command.command, "the run had ended")
@@ -156,36 +156,39 @@ class Machine(RunState):
                 self._tell(worker, message)
 
     def _on_modify(self, event: e.ModifyRequested) -> None:
-        if self._change is not None:
+        if self._modification is not None:
             self._refuse(
                 event.command, "Another modification is not yet in force.", "Wait for it, then ask again."
             )
         elif not event.bodies and not event.native:
             self._refuse(event.command, "Expected operators to modify, got none.")
         else:
-            self._change = Change(event, self.codes)
+            self._modification = Modification(event, self.codes)
 
     def _on_decision(self, event: e.DecisionMade) -> None:
         if event.hold not in self.holds.open:
             known = ", ".join(self.holds.open) or "nothing"
             self._refuse(event.command, f"Expected a tuple that is held ({known}), got {event.hold!r}.")
             return
-        if event.verdict == "edit" and not event.row:
+        if event.kind == "edit" and not event.row:
             self._refuse(
                 event.command, "Expected the tuple to go on with, got none.", "Give row=..., or skip it."
             )
             return
-        for made in self.holds.decide(event.hold, event.verdict, event.row):
-            self._out.append(i.NoteDecision(made.decision.hold, event.verdict, made.ruling, made.rule))
-            if made.worker is not None and self.workers.get(made.worker).connected:
-                self._tell(made.worker, made.decision)
-            for member in self.workers.busy if made.rule is not None else ():
-                if made.rule is not None and member.runs(made.rule.operator) and member.connected:
-                    self._tell(member.name, made.rule)
+        for effect in self.holds.decide(event.hold, event.kind, event.row):
+            self._out.append(
+                i.NoteDecision(effect.decision.hold, event.kind, effect.standing, effect.skip_all)
+            )
+            if effect.worker is not None and self.workers.get(effect.worker).connected:
+                self._tell(effect.worker, effect.decision)
+            if effect.skip_all is not None:
+                for member in self.workers.running(effect.skip_all.operator):
+                    if member.connected:
+                        self._tell(member.name, effect.skip_all)
         self._answer(event.command, "takes effect on resume" if self._pause == "direct" else "")
 
     def _on_break(self, event: e.BreakRequested) -> None:
-        made = Standing(event.breakpoint, event.limit, command=event.command)
+        made = ActiveBreakpoint(event.breakpoint, event.limit, command=event.command)
         if event.breakpoint.counts and self.breaks.counted(made) >= event.limit:
             words = "taken" if event.breakpoint.counts == "taken" else "given"
             self._refuse(
@@ -195,14 +198,14 @@ class Machine(RunState):
                 "Go back to that moment instead: sv.open(run.recording).jump(...).",
             )
             return
-        self.breaks.standing[event.breakpoint.name] = made
+        self.breaks.active[event.breakpoint.name] = made
         if not event.breakpoint.at_end:
             made.unarmed = {w.name for w in self.workers.running(event.breakpoint.operator)}
         self._tell_breakpoints()
 
     def _on_break_taken_back(self, event: e.BreakTakenBack) -> None:
-        if self.breaks.standing.pop(event.name, None) is None:
-            known = ", ".join(self.breaks.standing) or "there is none"
+        if self.breaks.active.pop(event.name, None) is None:
+            known = ", ".join(self.breaks.active) or "there is none"
             self._refuse(event.command, f"Expected a breakpoint ({known}), got {event.name!r}.")
             return
         self._tell_breakpoints()
@@ -230,15 +233,15 @@ class Machine(RunState):
         elif name in self._resuming:
             self._resuming.remove(name)
             self._answer(name, "not every worker has said that it goes on")
-        elif self._change is not None and self._change.command == name:
-            if self._change.at_epoch_end or self._cancelling:
-                self._change.command = ""
+        elif self._modification is not None and self._modification.command == name:
+            if self._modification.at_epoch_end or self._cancelling:
+                self._modification.command = ""
                 self._answer(name, "it will be in force when the epoch is over")
-            elif not self._change.barrier:
-                self._change.command = ""
-                self._answer(name, "some workers will go over at their next tuple")
+            elif not self._modification.barrier:
+                self._modification.command = ""
+                self._answer(name, "some workers will switch at their next tuple")
             else:
-                self._change.at_epoch_end = True
+                self._modification.at_epoch_end = True
                 self._cancel("a worker did not take other code in time")
         elif name in self.breaks.commands():
             self.breaks.answered(name)
@@ -268,10 +271,10 @@ class Machine(RunState):
         self.holds.forget_worker(worker)
         self.breaks.forget(worker)
         self._asks.without(worker)
-        if self._change is not None:
-            self._change.waiting.discard(worker)
+        if self._modification is not None:
+            self._modification.waiting.discard(worker)
 
-    def _hello(self, member: Member, hello: m.Hello) -> None:
+    def _hello(self, member: KnownWorker, hello: m.Hello) -> None:
         member.connected = True
         if self._ended:
             self._tell(member.name, m.Bye(why="the run has ended"))
@@ -283,7 +286,7 @@ class Machine(RunState):
             if self._admit(member, hello.task, hello.switches):
                 self._catch_up(member, hello)
 
-    def _catch_up(self, member: Member, hello: m.Hello) -> None:
+    def _catch_up(self, member: KnownWorker, hello: m.Hello) -> None:
         """Take from a Hello what was said, or asked, while there was no connection."""
         member.done = member.done or hello.stopped is not None
         for version in sorted({s.version for s in hello.switches}):
@@ -292,14 +295,14 @@ class Machine(RunState):
         for message in self._asks.again(member.name):
             self._tell(member.name, message)
 
-    def _task_begun(self, member: Member, task: m.TaskBegun) -> None:
+    def _task_begun(self, member: KnownWorker, task: m.TaskBegun) -> None:
         if member.task is not None:
             if member.task.task == task.task:
                 return  # it was in its Hello already
             self._task_over(member)
         self._admit(member, task, ())
 
-    def _admit(self, member: Member, task: m.TaskBegun, switches: tuple[m.Switch, ...]) -> bool:
+    def _admit(self, member: KnownWorker, task: m.TaskBegun, switches: tuple[m.SwitchPoint, ...]) -> bool:
         """Give a worker that begins a task, or is back, what stands."""
         if not self._counts(task):
             self._task_over(member)
@@ -316,14 +319,19 @@ class Machine(RunState):
         if member.stop:
             self._order += 1
             member.order = self._order
-        rules, rulings = self.holds.standing(task.operators, task.epoch)
+        skip_all, decisions = self.holds.standing(task.operators, task.epoch)
         stop = member.order if member.stop else None
         breakpoints = self.breaks.of(task.operators)
         self.breaks.expect(member.name, task.operators)
         self._tell(
             member.name,
             m.Orders(
-                task=task.task, stop=stop, codes=codes, rules=rules, rulings=rulings, breakpoints=breakpoints
+                task=task.task,
+                stop=stop,
+                codes=codes,
+                skip_all=skip_all,
+                decisions=decisions,
+                breakpoints=breakpoints,
             ),
         )
         return True
@@ -333,12 +341,12 @@ class Machine(RunState):
         going = self._epoch is not None and not self._cancelling and not self._ending
         return going and self._epoch is not None and task.attempt == self._epoch.attempt
 
-    def _task_ended(self, member: Member, ended: m.TaskEnded) -> None:
+    def _task_ended(self, member: KnownWorker, ended: m.TaskEnded) -> None:
         if member.task is not None and member.task.task == ended.task:
             self.breaks.ended(ended.counts)
             self._task_over(member)
 
-    def _did(self, member: Member, said: m.Stopped | m.WentOn) -> None:
+    def _did(self, member: KnownWorker, said: m.Stopped | m.WentOn) -> None:
         if (
             member.task is not None
             and said.order == member.order
@@ -346,10 +354,10 @@ class Machine(RunState):
         ):
             member.done = True
 
-    def _given(self, member: Member, given: m.StateGiven | m.InFlightGiven) -> None:
+    def _given(self, member: KnownWorker, given: m.StateGiven | m.InFlightGiven) -> None:
         self._asks.given(member.name, given)
 
-    def _switched(self, member: Member, said: m.Switched) -> None:
+    def _switched(self, member: KnownWorker, said: m.Switched) -> None:
         if member.task is None or self._epoch is None or self._cancelling:
             return
         if said.error:
@@ -359,25 +367,25 @@ class Machine(RunState):
             member.noted.add(said.version)
             at = self._epoch
             self._out.append(i.NoteSwitched(at.epoch, at.attempt, member.name, said.version, said.switches))
-        if self._change is not None and self._change.version == said.version:
-            self._change.waiting.discard(member.name)
+        if self._modification is not None and self._modification.version == said.version:
+            self._modification.waiting.discard(member.name)
 
     def _take_back(self, said: m.Switched) -> None:
-        """A worker could not go over: the epoch is done again without that version."""
+        """A worker could not switch: the epoch is done again without that version."""
         self._use(self.codes.before(said.version))
-        change, self._change = self._change, None
-        if change is not None and change.command:
+        modification, self._modification = self._modification, None
+        if modification is not None and modification.command:
             self._refuse(
-                change.command,
-                f"A worker could not go over to the new code, and the old one is in force again: {said.error}",
+                modification.command,
+                f"A worker could not switch to the new code, and the old one is in force again: {said.error}",
             )
         self._cancel(f"version {said.version} could not be put into force")
 
-    def _held(self, member: Member, held: m.Held) -> None:
+    def _held(self, member: KnownWorker, held: m.Held) -> None:
         if member.task is not None:
             self._take_hold(member, held)
 
-    def _take_hold(self, member: Member, held: m.Held) -> None:
+    def _take_hold(self, member: KnownWorker, held: m.Held) -> None:
         known = held.hold in self.holds.open
         decision = self.holds.add(held, member.name)
         if decision is not None:
@@ -385,10 +393,10 @@ class Machine(RunState):
         elif not known:
             self._out.append(i.NoteHeld(held))
 
-    def _reached(self, member: Member, said: m.Reached) -> None:
+    def _reached(self, member: KnownWorker, said: m.Reached) -> None:
         if member.task is not None and self.breaks.reach(said):
             self._break_off()
-        self._tell(member.name, m.Seen(breakpoint=said.breakpoint))
+        self._tell(member.name, m.ReachedNoted(breakpoint=said.breakpoint))
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
@@ -403,12 +411,12 @@ class Machine(RunState):
         self.breaks.begin(event.counts or self.breaks.totals)
         self._seen, self.repeated = {}, False
 
-    def _on_epoch_over(self, event: e.EpochCommitted | e.EpochFailed) -> None:
+    def _on_epoch_over(self, event: e.EpochDone | e.EpochGivenUp) -> None:
         if self._epoch is None or self._epoch.epoch != event.epoch:
             now = "none" if self._epoch is None else f"epoch {self._epoch.epoch}"
             self._impossible(f"Epoch {event.epoch} cannot be over: {now} is under way.")
         self._leave_epoch("the epoch is over")
-        committed = isinstance(event, e.EpochCommitted) and event.counts
+        committed = isinstance(event, e.EpochDone) and event.counts
         self.breaks.begin(committed or self.breaks.totals)
 
     def _on_row_held(self, event: e.RowHeld) -> None:
@@ -421,7 +429,7 @@ class Machine(RunState):
         if self.breaks.reach(event.reached):
             self._break_off()
 
-    def _on_ended(self, event: e.RunEnded) -> None:
+    def _on_ended(self, event: e.RunOver) -> None:
         stops, self._stopping = self._stopping, []
         self._drop_pending("The run has ended.")
         self._leave_epoch("the run has ended")
@@ -439,7 +447,7 @@ class Machine(RunState):
         if event.paused:
             self._pause, self._paused = "aligned", True
         self.codes.restore(event.codes)
-        self.holds.rules.extend(event.rules)
-        self.holds.rulings.update({r.place: r for r in event.rulings})
+        self.holds.skip_all.extend(event.skip_all)
+        self.holds.decisions.update({d.place: d for d in event.decisions})
         for held in event.held:
             self.holds.add(held, None)

@@ -24,38 +24,38 @@ __all__ = [
     "Breakpoint",
     "Breakpoints",
     "Bye",
-    "Code",
-    "Counted",
+    "CodeVersion",
     "Credit",
     "Decision",
+    "DecisionKind",
     "Figures",
-    "Frame",
     "FromWorker",
     "Held",
     "Hello",
     "InFlightGiven",
     "InFlightWanted",
     "Message",
-    "Modify",
     "Orders",
-    "Pause",
-    "Place",
+    "PauseOrder",
     "Printed",
-    "Progress",
     "Reached",
-    "Resume",
-    "Rule",
-    "Ruling",
-    "Seen",
+    "ReachedNoted",
+    "ResumeOrder",
+    "SkipAllDecision",
     "StateGiven",
     "StateWanted",
     "Stopped",
-    "Switch",
+    "SwitchOrder",
+    "SwitchPoint",
     "Switched",
     "TaskBegun",
     "TaskEnded",
+    "TaskProgress",
     "ToWorker",
-    "Verdict",
+    "TracebackFrame",
+    "TupleDecision",
+    "TuplePlace",
+    "TuplesCounted",
     "WentOn",
 ]
 
@@ -64,8 +64,8 @@ PROTOCOL = 1
 FRAME_LIMIT = 64 << 20
 """Bytes a message may have at most, unless told otherwise."""
 
-Verdict = Literal["retry", "edit", "skip", "skip-all"]
-"""What is done with a held tuple: again, again with another tuple, left out, left out with all like it."""
+DecisionKind = Literal["retry", "edit", "skip", "skip-all"]
+"""What is done with a held tuple: process it again, process another one instead, skip it, skip all like it."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="m", omit_defaults=True):
@@ -75,7 +75,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="m", omit_def
 # --- parts of messages ----------------------------------------------------------------------------------------------
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class TuplePlace(msgspec.Struct, frozen=True, array_like=True):
     """A tuple by its place: the `number`-th (from 0) that an operator takes on a port, in one bucket of one epoch.
 
     The order within a bucket is canonical, so a redone epoch has the same tuple at the same place.
@@ -88,8 +88,8 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     number: int = 0
 
 
-class Code(msgspec.Struct, frozen=True, array_like=True):
-    """Other logic for an operator. `transfer` turns the old state into the new one; both are opaque here."""
+class CodeVersion(msgspec.Struct, frozen=True, array_like=True):
+    """A version of an operator's code. `transfer` turns the old state into the new one; both are opaque bytes here."""
 
     version: int
     body: bytes
@@ -107,7 +107,7 @@ class Figures(msgspec.Struct, frozen=True, array_like=True):
     size: int = 0
 
 
-class Frame(msgspec.Struct, frozen=True, array_like=True):
+class TracebackFrame(msgspec.Struct, frozen=True, array_like=True):
     """A frame of a traceback, with its locals as text."""
 
     file: str
@@ -117,15 +117,15 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     variables: dict[str, str] = {}
 
 
-class Switch(msgspec.Struct, frozen=True, array_like=True):
+class SwitchPoint(msgspec.Struct, frozen=True, array_like=True):
     """The first tuple an operator processes with the code of a version."""
 
     version: int
-    place: Place
+    place: TuplePlace
 
 
-class Rule(Message, tag="rule", frozen=True, kw_only=True):
-    """Leave out every tuple an operator raises on in this way; `like` is the worker's own mark for the way."""
+class SkipAllDecision(Message, tag="skip-all", frozen=True, kw_only=True):
+    """Skip every tuple on which an operator raises in this way; `like` is the worker's own name for the way."""
 
     operator: str
     like: str
@@ -146,11 +146,11 @@ class Breakpoint(msgspec.Struct, frozen=True, array_like=True):
     """Whether the engine looks for it when an epoch is over: workers have nothing to do with it."""
 
 
-class Ruling(msgspec.Struct, frozen=True, array_like=True):
+class TupleDecision(msgspec.Struct, frozen=True, array_like=True):
     """A decision about one tuple that stands when its epoch is done again."""
 
-    place: Place
-    verdict: Verdict
+    place: TuplePlace
+    kind: DecisionKind
     row: bytes = b""
 
 
@@ -181,14 +181,14 @@ class Held(Message, tag="held", frozen=True, kw_only=True):
     """An operator raised; the worker waits for a decision."""
 
     hold: str
-    place: Place
+    place: TuplePlace
     error: str
     like: str
     """What it has in common with others like it: the kind of error and where it was raised."""
     row: bytes = b""
     shown: str = ""
     """The tuple as text."""
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[TracebackFrame, ...] = ()
     state: str = ""
     """The operator's state as text, cut short."""
 
@@ -204,11 +204,11 @@ class Hello(Message, tag="hello", frozen=True, kw_only=True):
     stopped: int | None = None
     """The order by which it is stopped now."""
     held: Held | None = None
-    switches: tuple[Switch, ...] = ()
-    """Where it has gone over to other code in this task."""
+    switches: tuple[SwitchPoint, ...] = ()
+    """Where its operators have switched to other code in this task."""
 
 
-class Progress(Message, tag="progress", frozen=True, kw_only=True):
+class TaskProgress(Message, tag="progress", frozen=True, kw_only=True):
     """Figures of a task, at least twice a second while one runs."""
 
     task: str
@@ -228,7 +228,7 @@ class Stopped(Message, tag="stopped", frozen=True, kw_only=True):
     """A worker processes nothing more until it is told to go on. `place`: the tuple it stands at."""
 
     order: int
-    place: Place | None = None
+    place: TuplePlace | None = None
 
 
 class WentOn(Message, tag="went-on", frozen=True, kw_only=True):
@@ -243,7 +243,7 @@ class StateGiven(Message, tag="state", frozen=True, kw_only=True):
     request: str
     operator: str
     bucket: int = 0
-    place: Place | None = None
+    place: TuplePlace | None = None
     body: bytes = b""
     error: str = ""
 
@@ -259,18 +259,19 @@ class InFlightGiven(Message, tag="in-flight", frozen=True, kw_only=True):
 
 
 class Switched(Message, tag="switched", frozen=True, kw_only=True):
-    """A worker has gone over to other code; with an `error`, it could not and kept what it had."""
+    """Operators in a worker have switched to other code; with an `error`, they could not and keep the code they had."""
 
     version: int
-    switches: tuple[Switch, ...] = ()
+    switches: tuple[SwitchPoint, ...] = ()
     error: str = ""
 
 
 class Reached(Message, tag="reached", frozen=True, kw_only=True):
-    """A tuple meets a breakpoint's condition; the worker stands before it (or behind it) until it is `Seen`."""
+    """A tuple meets a breakpoint's condition; the worker stands before it (or behind it) until it gets
+    `ReachedNoted`."""
 
     breakpoint: str
-    place: Place
+    place: TuplePlace
     shown: str = ""
     """The tuple as text."""
     row: bytes = b""
@@ -282,7 +283,7 @@ class Armed(Message, tag="armed", frozen=True, kw_only=True):
     breakpoints: tuple[str, ...] = ()
 
 
-class Counted(Message, tag="counted", frozen=True, kw_only=True):
+class TuplesCounted(Message, tag="counted", frozen=True, kw_only=True):
     """How many tuples the operator of a breakpoint has taken (or given) in this task. `wants`: no credit is left."""
 
     breakpoint: str
@@ -309,52 +310,52 @@ class Orders(Message, tag="orders", frozen=True, kw_only=True):
     task: str
     stop: int | None = None
     """The order by which everything is stopped; None: go."""
-    codes: dict[str, tuple[Code, ...]] = {}
+    codes: dict[str, tuple[CodeVersion, ...]] = {}
     """Code newer than what the task came with, version by version: each has its own transfer of state."""
-    rules: tuple[Rule, ...] = ()
-    rulings: tuple[Ruling, ...] = ()
+    skip_all: tuple[SkipAllDecision, ...] = ()
+    decisions: tuple[TupleDecision, ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
-class Pause(Message, tag="pause", frozen=True, kw_only=True):
+class PauseOrder(Message, tag="pause", frozen=True, kw_only=True):
     """Stop at the next tuple or mini-step."""
 
     order: int
 
 
-class Resume(Message, tag="resume", frozen=True, kw_only=True):
+class ResumeOrder(Message, tag="resume", frozen=True, kw_only=True):
     """Go on."""
 
     order: int
 
 
 class StateWanted(Message, tag="state-wanted", frozen=True, kw_only=True):
-    """Give an operator's state, between two tuples."""
+    """Send an operator's state, taken between two tuples."""
 
     request: str
     operator: str
 
 
 class InFlightWanted(Message, tag="in-flight-wanted", frozen=True, kw_only=True):
-    """Give the tuples that wait at an operator, the first `limit` of them."""
+    """Send the tuples that wait at an operator, the first `limit` of them."""
 
     request: str
     operator: str
     limit: int = 100
 
 
-class Modify(Message, tag="modify", frozen=True, kw_only=True):
-    """Go over to other code, all operators named between the same two tuples."""
+class SwitchOrder(Message, tag="switch", frozen=True, kw_only=True):
+    """Switch to other code, all operators named between the same two tuples."""
 
     version: int
-    codes: dict[str, Code]
+    codes: dict[str, CodeVersion]
 
 
 class Decision(Message, tag="decision", frozen=True, kw_only=True):
     """What to do with a held tuple, as soon as the worker may go on. `row` takes the tuple's place ("edit")."""
 
     hold: str
-    verdict: Verdict
+    kind: DecisionKind
     row: bytes = b""
 
 
@@ -371,8 +372,8 @@ class Credit(Message, tag="credit", frozen=True, kw_only=True):
     upto: int
 
 
-class Seen(Message, tag="seen", frozen=True, kw_only=True):
-    """It is known that a breakpoint was reached; what follows from it was told before."""
+class ReachedNoted(Message, tag="reached-noted", frozen=True, kw_only=True):
+    """The coordinator knows that a breakpoint was reached; the orders that follow from it were sent before this."""
 
     breakpoint: str
 
@@ -388,7 +389,7 @@ FromWorker = (
     Hello
     | TaskBegun
     | TaskEnded
-    | Progress
+    | TaskProgress
     | Printed
     | Stopped
     | WentOn
@@ -398,22 +399,22 @@ FromWorker = (
     | Held
     | Reached
     | Armed
-    | Counted
+    | TuplesCounted
     | Alive
     | Bye
 )
 ToWorker = (
     Orders
-    | Pause
-    | Resume
+    | PauseOrder
+    | ResumeOrder
     | StateWanted
     | InFlightWanted
-    | Modify
+    | SwitchOrder
     | Decision
-    | Rule
+    | SkipAllDecision
     | Breakpoints
     | Credit
-    | Seen
+    | ReachedNoted
     | Abandon
     | Alive
     | Bye

@@ -117,7 +117,7 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     code: dict[str, int] = {}
     """In an epoch that hands states over to other code: the versions in force from here on."""
     switched: dict[str, int] = {}
-    """In an epoch inside which operators went over to other code: the versions in force from the next one on."""
+    """In an epoch inside which operators switched to other code: the versions in force from the next one on."""
     files: dict[str, Digest] = {}
     """The files of the epoch's folder, by their path in it; state files carry checksums of their own."""
     code_files: dict[str, Digest] = {}

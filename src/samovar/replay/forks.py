@@ -44,7 +44,7 @@ from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.epochs.epoch_runner import commit_epoch
-from samovar.runtime.exchange.decisions import Decided, read_decisions
+from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
 from samovar.runtime.live.expression_change import other_expression, plan_with
 from samovar.runtime.live.modification import code_path
 from samovar.runtime.pickles import by_value
@@ -185,7 +185,7 @@ def _remember(
         history.add(fact)
 
 
-def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
+def _decided(tracer: Tracer, cut: Cut) -> tuple[RecordedDecision, ...]:
     """What was decided about tuples of the epoch the fork begins in."""
     epochs, number = tracer.history.epochs, cut.segment.epoch
     if number >= len(epochs):
@@ -197,12 +197,12 @@ def _decided(tracer: Tracer, cut: Cut) -> tuple[Decided, ...]:
 
 
 def _check_code(tracer: Tracer, cut: Cut) -> None:
-    """Raise when the fork begins inside an epoch in which operators went over to other code."""
+    """Raise when the fork begins inside an epoch in which operators switched to other code."""
     epochs, number = tracer.history.epochs, cut.segment.epoch
     if cut.at is not None and number < len(epochs) and epochs[number].switched:
         named = ", ".join(f"'{n}'" for n in epochs[number].switched)
         raise TimeTravelError(
-            f"A fork cannot begin inside epoch {number}: {named} went over to other code in it.",
+            f"A fork cannot begin inside epoch {number}: {named} switched to other code in it.",
             hint=f"Fork from its start or from its end: past.jump(epoch={number}), past.jump(epoch={number + 1}).",
         )
 

@@ -14,7 +14,7 @@ from samovar.graph.workflow import Workflow
 from samovar.record.store import History, Recording
 from samovar.runtime.chart_points import chart_data
 from samovar.runtime.epochs.epoch import RunContext
-from samovar.runtime.exchange.code_switch import Turned, read_turned
+from samovar.runtime.exchange.code_switch import SwitchRecord, read_switch_records
 from samovar.runtime.live.expression_change import expressions_at, plan_with
 from samovar.runtime.live.modification import code_at
 from samovar.runtime.plans import plans_of
@@ -73,13 +73,15 @@ class Past:
         return read_result(self._recording, self.history, read_graph(self._recording), sink)
 
     @property
-    def switches(self) -> list[tuple[int, Turned]]:
-        """Where operators went over to other code inside an epoch: the epoch, and `operator`, `bucket` (its key
+    def switches(self) -> list[tuple[int, SwitchRecord]]:
+        """Where operators switched to other code inside an epoch: the epoch, and `operator`, `bucket` (its key
         partition), `version` and `tuples` (how many it had taken of the epoch in that partition).
         """
         epochs = [e for e in self.history.epochs if e.switched]
         return [
-            (e.epoch, t) for e in epochs for t in read_turned(self._recording.checked_folder(e, "switches"))
+            (e.epoch, t)
+            for e in epochs
+            for t in read_switch_records(self._recording.checked_folder(e, "switches"))
         ]
 
     def chart(self, name: str) -> dict[str, Any]:

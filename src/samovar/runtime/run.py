@@ -42,7 +42,7 @@ from samovar.runtime.epochs.checkpoint_policy import Policy
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
 from samovar.runtime.epochs.pacer import Pacer
-from samovar.runtime.exchange.decisions import standing
+from samovar.runtime.exchange.decisions import standing_decisions
 from samovar.runtime.failures.explanation import explain_failure, explain_start
 from samovar.runtime.failures.failed_epoch import failed_fact
 from samovar.runtime.folders import new_scratch
@@ -332,7 +332,7 @@ class Run(Commands, Watching):
             note=self._record,
             totals=context.history.totals(),
         )
-        before_it = standing(context.history)
+        before_it = standing_decisions(context.history)
         if before_it is not None:
             self._steering.desk.report(before_it)
         door = open_door(self, context.recording.path)

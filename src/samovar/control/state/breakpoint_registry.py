@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from samovar.control import messages as m
 
-__all__ = ["Breaks", "Standing"]
+__all__ = ["ActiveBreakpoint", "BreakpointRegistry"]
 
 
 @dataclass
-class Standing:
+class ActiveBreakpoint:
     """A breakpoint that stands. `limit`: the number of tuples, for one that counts."""
 
     breakpoint: m.Breakpoint
@@ -42,23 +42,23 @@ class Standing:
         self.asking.pop(worker, None)
 
 
-class Breaks:
+class BreakpointRegistry:
     """The breakpoints of a run, by name."""
 
     def __init__(self) -> None:
-        self.standing: dict[str, Standing] = {}
+        self.active: dict[str, ActiveBreakpoint] = {}
         self.at: list[m.Reached] = []
         """What was reached since the run went on last: where it is paused now."""
         self.totals: Mapping[str, tuple[int, int]] = {}
         """What operators have taken and given in committed epochs."""
         self._done: dict[str, tuple[int, int]] = {}
         """And in tasks of this attempt that have ended."""
-        self._seen: set[tuple[str, m.Place]] = set()
+        self._seen: set[tuple[str, m.TuplePlace]] = set()
 
     @property
     def all(self) -> tuple[m.Breakpoint, ...]:
         """The breakpoints that stand."""
-        return tuple(s.breakpoint for s in self.standing.values())
+        return tuple(s.breakpoint for s in self.active.values())
 
     def of(self, operators: tuple[str, ...]) -> tuple[m.Breakpoint, ...]:
         """Those that a task with these operators has to do with."""
@@ -73,7 +73,7 @@ class Breaks:
             made[name] = (before[0] + taken, before[1] + given)
         return made
 
-    def counted(self, one: Standing) -> int:
+    def counted(self, one: ActiveBreakpoint) -> int:
         """How many tuples were counted, as far as is known."""
         which = 0 if one.breakpoint.counts == "taken" else 1
         operator = one.breakpoint.operator
@@ -86,27 +86,27 @@ class Breaks:
         """An attempt begins: what was counted in the one before does not count, or is among the totals."""
         self.totals = totals
         self._done = {}
-        for one in self.standing.values():
+        for one in self.active.values():
             one.used, one.ceiling, one.asking = {}, {}, {}
 
     def armed(self, worker: str, names: tuple[str, ...]) -> None:
         """A worker says which breakpoints stand with it."""
         for name in names:
-            if name in self.standing:
-                self.standing[name].unarmed.discard(worker)
+            if name in self.active:
+                self.active[name].unarmed.discard(worker)
 
     def commands(self, *, waiting: bool = True) -> list[str]:
         """Commands that wait until their breakpoint stands everywhere; or those that need not wait any more."""
-        return [s.command for s in self.standing.values() if s.command and bool(s.unarmed) == waiting]
+        return [s.command for s in self.active.values() if s.command and bool(s.unarmed) == waiting]
 
     def answered(self, command: str) -> None:
         """A command waits no more."""
-        for one in self.standing.values():
+        for one in self.active.values():
             one.command = "" if one.command == command else one.command
 
     def expect(self, worker: str, operators: tuple[str, ...]) -> None:
         """A worker is told its breakpoints: it will say what it has counted."""
-        for one in self.standing.values():
+        for one in self.active.values():
             if one.breakpoint.counts and one.breakpoint.operator in operators:
                 one.forget(worker)
                 one.used[worker] = None
@@ -119,14 +119,14 @@ class Breaks:
 
     def forget(self, worker: str) -> None:
         """A worker has no task any more."""
-        for one in self.standing.values():
+        for one in self.active.values():
             one.forget(worker)
 
     # --- counting ---------------------------------------------------------------------------------------------------
 
-    def hear(self, worker: str, said: m.Counted) -> None:
+    def hear(self, worker: str, said: m.TuplesCounted) -> None:
         """A worker says what it has counted."""
-        one = self.standing.get(said.breakpoint)
+        one = self.active.get(said.breakpoint)
         if one is None or worker not in one.used:
             return
         one.used[worker] = said.used
@@ -136,7 +136,7 @@ class Breaks:
     def grants(self) -> list[tuple[str, m.Credit]]:
         """Credit for those who ask, as far as there is some: for whom, and how much."""
         made = []
-        for one in self.standing.values():
+        for one in self.active.values():
             while one.asking and None not in one.used.values():
                 promised = sum(max(n or 0, one.ceiling.get(w, 0)) - (n or 0) for w, n in one.used.items())
                 left = one.limit - self.counted(one) - promised
@@ -154,10 +154,10 @@ class Breaks:
     def full(self) -> list[m.Reached]:
         """Counts that have been reached; these breakpoints stand no more."""
         made = []
-        for name, one in list(self.standing.items()):
+        for name, one in list(self.active.items()):
             if one.breakpoint.counts and one.limit <= self.counted(one):
-                del self.standing[name]
-                place = m.Place(one.breakpoint.operator, -1, 0, 0, self.counted(one))
+                del self.active[name]
+                place = m.TuplePlace(one.breakpoint.operator, -1, 0, 0, self.counted(one))
                 made.append(m.Reached(breakpoint=name, place=place))
         self.at += made
         return made
@@ -166,7 +166,7 @@ class Breaks:
 
     def reach(self, said: m.Reached) -> bool:
         """A tuple meets a condition. False: not for the first time, or nobody wants to know any more."""
-        one = self.standing.get(said.breakpoint)
+        one = self.active.get(said.breakpoint)
         key = (said.breakpoint, said.place)
         if one is None or key in self._seen:
             return False

@@ -4,9 +4,9 @@ How a modification comes into force:
 
 - `strict`, or with an operator of Spark's plan: between two epochs. While everything is stopped with tuples in
   flight, the epoch is given up and done again with the new code.
-- `backward`: all workers stop, all go over, all go on. A tuple in flight has old code behind it and new code before
+- `backward`: all workers stop, all switch, all go on. A tuple in flight has old code behind it and new code before
   it.
-- `none`: each worker goes over at its next tuple.
+- `none`: each worker switches at its next tuple.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal
 
 from samovar.control import events as e
 from samovar.control import messages as m
-from samovar.control.state.worker_roster import Member
+from samovar.control.state.worker_roster import KnownWorker
 
-__all__ = ["Change", "Codes"]
+__all__ = ["CodeVersions", "Modification"]
 
 
-class Codes:
+class CodeVersions:
     """All versions of the operators that were modified. Immutable but for `restore`."""
 
     def __init__(
         self,
         version: int = 0,
-        codes: Mapping[str, tuple[m.Code, ...]] | None = None,
+        codes: Mapping[str, tuple[m.CodeVersion, ...]] | None = None,
         native: tuple[str, ...] = (),
         newest: int | None = None,
     ) -> None:
@@ -37,13 +37,13 @@ class Codes:
         self.newest = version if newest is None else newest
         """The highest number given to a version so far, also to one that was taken back."""
 
-    def restore(self, codes: Mapping[str, tuple[m.Code, ...]]) -> None:
+    def restore(self, codes: Mapping[str, tuple[m.CodeVersion, ...]]) -> None:
         """Take up what a recording holds."""
         self.all = dict(codes)
         self.version = max((c[-1].version for c in codes.values() if c), default=0)
         self.newest = self.version
 
-    def newer(self, member: Member) -> dict[str, tuple[m.Code, ...]]:
+    def newer(self, member: KnownWorker) -> dict[str, tuple[m.CodeVersion, ...]]:
         """What a worker's task lacks, version by version."""
         found = {}
         for operator, codes in self.all.items():
@@ -53,35 +53,35 @@ class Codes:
                     found[operator] = newer
         return found
 
-    def with_change(self, change: Change) -> Codes:
+    def with_modification(self, modification: Modification) -> CodeVersions:
         """The code in force once a modification is."""
-        made = {n: (*self.all.get(n, ()), code) for n, code in change.codes.items()}
-        return Codes(change.version, {**self.all, **made}, change.native)
+        made = {n: (*self.all.get(n, ()), code) for n, code in modification.codes.items()}
+        return CodeVersions(modification.version, {**self.all, **made}, modification.native)
 
-    def before(self, version: int) -> Codes:
+    def before(self, version: int) -> CodeVersions:
         """The code without a version and those after it."""
         kept = {n: tuple(c for c in codes if c.version < version) for n, codes in self.all.items()}
         kept = {n: codes for n, codes in kept.items() if codes}
         highest = max((c[-1].version for c in kept.values()), default=0)
-        return Codes(highest, kept, newest=self.newest)
+        return CodeVersions(highest, kept, newest=self.newest)
 
 
-class Change:
+class Modification:
     """A modification that is not in force everywhere yet."""
 
-    def __init__(self, event: e.ModifyRequested, codes: Codes) -> None:
+    def __init__(self, event: e.ModifyRequested, codes: CodeVersions) -> None:
         self.command = event.command
         self.version = codes.newest + 1
-        self.codes = {n: m.Code(self.version, *body) for n, body in event.bodies.items()}
+        self.codes = {n: m.CodeVersion(self.version, *body) for n, body in event.bodies.items()}
         self.native = event.native
         self.at_epoch_end = event.consistency == "strict" or bool(event.native)
         self.barrier = event.consistency == "backward" and not self.at_epoch_end
         """Whether all workers stop for it."""
         self.phase: Literal["asked", "spreading"] = "asked"
         self.waiting: set[str] = set()
-        """Workers that have not said that they went over."""
+        """Workers that have not reported their switch."""
 
-    def for_member(self, member: Member) -> dict[str, m.Code]:
+    def for_member(self, member: KnownWorker) -> dict[str, m.CodeVersion]:
         """The part of it that a worker's task needs."""
         return {
             n: code for n, code in self.codes.items() if member.runs(n) and member.version(n) < self.version

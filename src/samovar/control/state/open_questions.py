@@ -8,7 +8,7 @@ from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
 
-__all__ = ["Asks"]
+__all__ = ["OpenQuestions"]
 
 _Given = m.StateGiven | m.InFlightGiven
 
@@ -20,13 +20,13 @@ class _Ask:
     given: list[tuple[str, _Given]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
-    def answer(self, state: str) -> i.Answer:
+    def answer(self, state: str) -> i.CommandAnswer:
         note = "" if self.given or self.missing else f"no worker runs '{self.message.operator}' now"
         missing = (*self.missing, *sorted(self.waiting))
-        return i.Answer(self.message.request, state, note, tuple(self.given), missing)
+        return i.CommandAnswer(self.message.request, state, note, tuple(self.given), missing)
 
 
-class Asks:
+class OpenQuestions:
     """Open questions by the name of their command."""
 
     def __init__(self) -> None:
@@ -67,12 +67,12 @@ class Asks:
                 ask.waiting.discard(worker)
                 ask.missing.append(worker)
 
-    def give_up(self, command: str, state: str) -> list[i.Answer]:
+    def give_up(self, command: str, state: str) -> list[i.CommandAnswer]:
         """Answer with what there is."""
         ask = self._asks.pop(command, None)
         return [] if ask is None else [ask.answer(state)]
 
-    def settled(self, state: str) -> list[i.Answer]:
+    def settled(self, state: str) -> list[i.CommandAnswer]:
         """Answers to the questions that nobody is waited for any more."""
         done = [command for command, ask in self._asks.items() if not ask.waiting]
         return [self._asks.pop(command).answer(state) for command in done]

@@ -12,11 +12,11 @@ from typing import NoReturn
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.control.state.breakpoint_registry import Breaks
-from samovar.control.state.code_versions import Change, Codes
-from samovar.control.state.held_tuples import Holds
-from samovar.control.state.open_questions import Asks
-from samovar.control.state.worker_roster import Member, Roster
+from samovar.control.state.breakpoint_registry import BreakpointRegistry
+from samovar.control.state.code_versions import CodeVersions, Modification
+from samovar.control.state.held_tuples import HeldTuples
+from samovar.control.state.open_questions import OpenQuestions
+from samovar.control.state.worker_roster import KnownWorker, WorkerRoster
 from samovar.errors import CommandRefused
 
 __all__ = ["RunState"]
@@ -29,11 +29,11 @@ class RunState:
     """The state of one run, without the events that change it."""
 
     def __init__(self) -> None:
-        self.workers = Roster()
-        self.holds = Holds()
-        self.codes = Codes()
-        self.breaks = Breaks()
-        self._asks = Asks()
+        self.workers = WorkerRoster()
+        self.holds = HeldTuples()
+        self.codes = CodeVersions()
+        self.breaks = BreakpointRegistry()
+        self._asks = OpenQuestions()
         self._epoch: e.EpochBegun | None = None
         self._seen: dict[tuple[tuple[str, ...], int], str] = {}
         self.repeated = False
@@ -46,7 +46,7 @@ class RunState:
         self._resuming: list[str] = []
         self._freezing: list[str] = []
         self._frozen: set[str] = set()
-        self._change: Change | None = None
+        self._modification: Modification | None = None
         self._stopping: list[str] = []
         self._ending = False
         self._ended = ""
@@ -64,7 +64,7 @@ class RunState:
             return self._ended or "stopping"
         if self._pause and self._paused:
             return "paused"
-        if self._change is not None and self._change.barrier:
+        if self._modification is not None and self._modification.barrier:
             return "modifying"
         if self.holds.open:
             return "holding"
@@ -72,7 +72,7 @@ class RunState:
             return "pausing"
         if self._resuming:
             return "resuming"
-        return "modifying" if self._change is not None else "running"
+        return "modifying" if self._modification is not None else "running"
 
     @property
     def mode(self) -> e.PauseMode | None:
@@ -92,10 +92,10 @@ class RunState:
     @property
     def pending(self) -> tuple[str, ...]:
         """Commands that have not been answered."""
-        change = [self._change.command] if self._change is not None and self._change.command else []
+        modifying = self._modification.command if self._modification is not None else ""
         arming = self.breaks.commands()
         asked = (*self._pausing, *self._resuming, *self._freezing, *self._asks.commands)
-        return (*asked, *arming, *change, *self._stopping)
+        return (*asked, *arming, *([modifying] if modifying else ()), *self._stopping)
 
     # --- what comes out ---------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class RunState:
         self._out.append(i.Refuse(command, error))
 
     def _answer(self, command: str, note: str = "") -> None:
-        self._out.append(i.Answer(command, self.state, note))
+        self._out.append(i.CommandAnswer(command, self.state, note))
 
     def _impossible(self, message: str) -> NoReturn:
         raise CommandRefused(message, state=self.state, story=self._told)
@@ -118,20 +118,20 @@ class RunState:
                 self._refuse(command, why)
         for command in self.breaks.commands():
             self.breaks.answered(command)
-        self._pausing, self._resuming, self._change = [], [], None
+        self._pausing, self._resuming, self._modification = [], [], None
         self._freezing, self._frozen = [], set()
-        self._asks = Asks()
+        self._asks = OpenQuestions()
         self._pause, self._paused, self._letting = None, False, False
 
     # --- ends of tasks and epochs -----------------------------------------------------------------------------------
 
-    def _task_over(self, member: Member) -> None:
+    def _task_over(self, member: KnownWorker) -> None:
         member.end()
         self.holds.forget_worker(member.name)
         self.breaks.forget(member.name)
         self._asks.without(member.name)
-        if self._change is not None:
-            self._change.waiting.discard(member.name)
+        if self._modification is not None:
+            self._modification.waiting.discard(member.name)
 
     def _leave_epoch(self, why: str) -> None:
         self._epoch, self._cancelling, self._letting = None, False, False
@@ -156,7 +156,7 @@ class RunState:
 
     @property
     def _wants_stop(self) -> bool:
-        barrier = self._change is not None and self._change.barrier
+        barrier = self._modification is not None and self._modification.barrier
         frozen = bool(self._freezing or self._frozen)
         return self._pause == "direct" or bool(self.holds.open) or barrier or frozen
 
@@ -164,7 +164,7 @@ class RunState:
         if self._ended or self._ending:
             self._set_gate(False)
             return
-        while self._settle_change():
+        while self._settle_modification():
             pass
         self._settle_counts()
         self._settle_workers()
@@ -223,7 +223,9 @@ class RunState:
             if member.connected and member.stop != stop:
                 self._order += 1
                 member.order, member.stop, member.done = self._order, stop, False
-                self._tell(member.name, m.Pause(order=self._order) if stop else m.Resume(order=self._order))
+                self._tell(
+                    member.name, m.PauseOrder(order=self._order) if stop else m.ResumeOrder(order=self._order)
+                )
 
     def _settle_pause(self) -> None:
         if self._pause is None:
@@ -242,36 +244,36 @@ class RunState:
             for command in self._take("_pausing"):
                 self._answer(command)
 
-    def _settle_change(self) -> bool:
+    def _settle_modification(self) -> bool:
         """Bring a modification a step further; False when it has to wait, or there is none."""
-        change = self._change
-        if change is None:
+        modification = self._modification
+        if modification is None:
             return False
-        if change.phase == "asked":
-            if change.at_epoch_end:
+        if modification.phase == "asked":
+            if modification.at_epoch_end:
                 if self._epoch is not None:
                     if self._pause == "direct" or self.holds.open:
-                        self._cancel("other logic from the epoch's start on")
+                        self._cancel("other code from the epoch's start on")
                     return False
-            elif change.barrier and not self.workers.all_stopped:
+            elif modification.barrier and not self.workers.all_stopped:
                 self._settle_workers()
                 return False
-            change.phase = "spreading"
-            self._use(self.codes.with_change(change))
+            modification.phase = "spreading"
+            self._use(self.codes.with_modification(modification))
             for member in self.workers.busy:
-                if codes := change.for_member(member):
-                    change.waiting.add(member.name)
+                if codes := modification.for_member(member):
+                    modification.waiting.add(member.name)
                     if member.connected:
-                        member.versions.update(dict.fromkeys(codes, change.version))
-                        self._tell(member.name, m.Modify(version=change.version, codes=codes))
+                        member.versions.update(dict.fromkeys(codes, modification.version))
+                        self._tell(member.name, m.SwitchOrder(version=modification.version, codes=codes))
             return True
-        if change.waiting:
+        if modification.waiting:
             return False
-        self._change = None
-        if change.command:
-            self._answer(change.command)
+        self._modification = None
+        if modification.command:
+            self._answer(modification.command)
         return False
 
-    def _use(self, codes: Codes) -> None:
+    def _use(self, codes: CodeVersions) -> None:
         self.codes = codes
         self._out.append(i.UseCode(codes.version, codes.all, codes.native))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from samovar.control import messages as m
 
-__all__ = ["Member", "Roster"]
+__all__ = ["KnownWorker", "WorkerRoster"]
 
 
 @dataclass
-class Member:
+class KnownWorker:
     """One worker. `stop` is what it was told last, `done` whether it has said that it did so."""
 
     name: str
@@ -23,7 +23,7 @@ class Member:
     versions: dict[str, int] = field(default_factory=dict)
     """Versions told in this task, beside those it came with."""
     noted: set[int] = field(default_factory=set)
-    """Versions it said it has gone over to in this task."""
+    """Versions it has reported a switch to in this task."""
 
     @property
     def stopped(self) -> bool:
@@ -39,8 +39,8 @@ class Member:
         came_with = self.task.versions.get(operator, 0) if self.task is not None else 0
         return max(came_with, self.versions.get(operator, 0))
 
-    def begin(self, task: m.TaskBegun, switches: tuple[m.Switch, ...] = ()) -> None:
-        """A task starts, or is found again after a lost connection, with what it has gone over to in between."""
+    def begin(self, task: m.TaskBegun, switches: tuple[m.SwitchPoint, ...] = ()) -> None:
+        """A task starts, or is found again after a lost connection, with the switches made in between."""
         if self.task is None or self.task.task != task.task:
             self.noted = set()
         self.task = task
@@ -57,32 +57,32 @@ class Member:
         self.noted = set()
 
 
-class Roster:
+class WorkerRoster:
     """All workers known, in the order they came."""
 
     def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, KnownWorker] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[KnownWorker]:
         return iter(list(self._members.values()))
 
-    def get(self, name: str) -> Member:
+    def get(self, name: str) -> KnownWorker:
         """A worker; a new one if it was not known."""
-        return self._members.setdefault(name, Member(name))
+        return self._members.setdefault(name, KnownWorker(name))
 
     def drop(self, name: str) -> None:
         """Forget a worker."""
         self._members.pop(name, None)
 
     @property
-    def busy(self) -> list[Member]:
+    def busy(self) -> list[KnownWorker]:
         """Workers with a task."""
         return [w for w in self._members.values() if w.task is not None]
 
-    def running(self, operator: str) -> list[Member]:
+    def running(self, operator: str) -> list[KnownWorker]:
         """Workers whose task has this operator."""
         return [w for w in self._members.values() if w.runs(operator)]
 

@@ -27,7 +27,7 @@ from samovar.replay.trace.segments import Segment, edges_of, segments_of
 from samovar.replay.trace.stepper import advanced, everything
 from samovar.replay.trace.traced_chain import Record
 from samovar.replay.trace.tracer import Traced, Tracer
-from samovar.runtime.exchange.code_switch import brought
+from samovar.runtime.exchange.code_switch import restored_version
 from samovar.runtime.exchange.task import Version
 
 __all__ = ["Stretch", "Travel"]
@@ -481,8 +481,8 @@ class Travel:
             record = _record_of(records, step)
             if record is not None and record.bucket == bucket:
                 deltas.append(record.changes)
-        own = [t for t in self.tracer.turns(epoch, operator) if t.places is not None or t.bucket == bucket]
-        return brought(
+        own = [t for t in self.tracer.switches(epoch, operator) if t.places is not None or t.bucket == bucket]
+        return restored_version(
             self.tracer.code_at(epoch)[operator], own, wanted.version if wanted is not None else 0, deltas
         )
 

@@ -34,7 +34,7 @@ from samovar.replay.trace.traced_chain import (
     tracing_function,
 )
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
-from samovar.runtime.exchange.code_switch import read_turns
+from samovar.runtime.exchange.code_switch import read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
@@ -101,7 +101,7 @@ class Replayed(Epoch):
             stages=stages,
             arrivals=str(logged) if logged is not None else "",
             decided=read_decisions(folder.parent, chain),
-            turns=read_turns(folder.parent, chain),
+            switches=read_switches(folder.parent, chain),
         )
 
 

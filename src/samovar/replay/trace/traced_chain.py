@@ -63,7 +63,7 @@ class Record:
     results: tuple[Any, ...] = ()
     """What `log_result` gave in this step."""
     version: int = 0
-    """The code it ran with, if the operator went over to other code inside the epoch."""
+    """The code it ran with, if the operator switched to other code inside the epoch."""
 
 
 def tracing_function(
@@ -166,7 +166,9 @@ class _Tracer(Chain):
         """Whether the chain is one operator with one port that gets its rows in order and took them as they are."""
         task = self.task
         plain = len(task.stages) == 1 and view.ports is None and task.stateful and not task.arrival
-        return plain and not (self.decided or self.task.turns or is_batch_form(type(self.loaded[0].instance)))
+        return plain and not (
+            self.decided or self.task.switches or is_batch_form(type(self.loaded[0].instance))
+        )
 
     def _pass_by(
         self, view: View, start: int, stop: int, holds: Callable[[dict[str, Any]], Any] | None = None
@@ -300,7 +302,7 @@ class _Tracer(Chain):
         results = self.loaded[stage].results
         logged = results.since(self.used.get(stage, 0))
         self.used[stage] = results.place
-        version = self.turns.version(stage, at) if self.turns is not None else 0
+        version = self.switches.version(stage, at) if self.switches is not None else 0
         # pickled now: the next step may change what they hold
         told = dumps((tuple(self.made[stage]), changes, logged, version))
         given = self.given[stage] if at is None else 0

@@ -44,7 +44,7 @@ from samovar.replay.trace.traced_chain import (
     read_records,
 )
 from samovar.runtime.epochs.epoch import Epoch, RunContext
-from samovar.runtime.exchange.code_switch import Turn, read_turns
+from samovar.runtime.exchange.code_switch import CodeSwitch, read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import told_in
 from samovar.runtime.exchange.task import Version
@@ -169,11 +169,13 @@ class Tracer:
             self._plans[key] = plan_with(self.spark, plan, self.sources, own, positions=tracing)
         return self._plans[key]
 
-    def turns(self, epoch: int, operator: str) -> tuple[Turn, ...]:
-        """Where an operator went over to other code inside an epoch."""
+    def switches(self, epoch: int, operator: str) -> tuple[CodeSwitch, ...]:
+        """Where an operator switched to other code inside an epoch."""
         if epoch >= len(self.history.epochs):
             return ()
-        return read_turns(self.recording.checked_folder(self.history.epochs[epoch], "switches"), [operator])
+        return read_switches(
+            self.recording.checked_folder(self.history.epochs[epoch], "switches"), [operator]
+        )
 
     def mended(self, segment: Segment) -> frozenset[str]:
         """Native operators from whose input rows were left out in a segment, because Spark failed on them."""

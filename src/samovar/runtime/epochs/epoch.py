@@ -32,7 +32,7 @@ from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import LOG, History, Recording, slug_unique
 from samovar.runtime.epochs.checkpoint_policy import Policy
 from samovar.runtime.epochs.variant_storage import whole_variants
-from samovar.runtime.exchange.decisions import Decided
+from samovar.runtime.exchange.decisions import RecordedDecision
 from samovar.runtime.exchange.task import MARK_SHARE, Control, Stage, Task, Version
 from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.failures.failed_epoch import raise_carried, raise_failures
@@ -91,9 +91,9 @@ class RunContext:
     """In a replay: the epoch the run failed in."""
     steering: Steering | None = None
     """Who pauses the run, looks into its workers and decides; None: nobody."""
-    mended: list[Decided] = field(default_factory=list)
+    mended: list[RecordedDecision] = field(default_factory=list)
     """Rows of the present epoch that Spark failed on, with what was decided about them."""
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[RecordedDecision, ...] = ()
     """When part of a past epoch is done again: tuples that were left out or replaced in it."""
     expressions: dict[str, bytes] = field(default_factory=dict)
     """Native operators whose expressions were modified on the way."""
@@ -180,7 +180,7 @@ class Epoch:
         self.marks = covers.marks
         self.attempt = attempt
         self.control: Control | None = None
-        self.fixes: Sequence[Decided] = context.mended
+        self.fixes: Sequence[RecordedDecision] = context.mended
         self.folder = context.recording.attempt_folder(number, attempt)
         self.frames = Frames(self.plan, self, covers.low, covers.high)
         self._observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}

@@ -25,12 +25,12 @@ from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.epochs.pacer import Pacer
-from samovar.runtime.exchange.code_switch import read_turned
+from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.decisions import write_decisions
 from samovar.runtime.exchange.task_signs import EpochAbandoned, was_unattended
 from samovar.runtime.failures.explanation import what_was_lost
 from samovar.runtime.live.held_rows import hold_row
-from samovar.runtime.live.modification import apply_code, code_path, settle_turns
+from samovar.runtime.live.modification import apply_code, code_path, settle_switches
 from samovar.runtime.live.run_control import Steering
 from samovar.runtime.sources.units import stretches_of
 
@@ -195,7 +195,7 @@ def commit_epoch(
         write_decisions(epoch.folder, "rows", context.mended)
     if context.decided:
         write_decisions(epoch.folder, "before", context.decided)
-    state, switched = settle_turns(context, number, epoch.folder, epoch.attempt, outcome.state)
+    state, switched = settle_switches(context, number, epoch.folder, epoch.attempt, outcome.state)
     fact = EpochCommitted(
         at=time.time(),
         epoch=number,
@@ -286,11 +286,11 @@ def _attempt(
 
 
 def _mixed_up(steering: Steering, epoch: Epoch) -> str:
-    """Why the code of an attempt cannot be told, if operators went over to other code in it; empty: it can."""
-    if not read_turned(epoch.folder):
+    """Why the code of an attempt cannot be told, if operators switched to other code in it; empty: it can."""
+    if not read_switch_records(epoch.folder):
         return ""
     if steering.repeated():
-        return "a task ran twice while its operators went over to other code"
+        return "a task ran twice while its operators switched to other code"
     if was_unattended(epoch.folder / "errors"):
         return "a worker could not be told of other code"
     return ""

@@ -1,10 +1,10 @@
-"""Other code inside an epoch: an operator goes over to it at its next tuple, and the tuple is written down.
+"""A switch of code inside an epoch: an operator goes on with other code from its next tuple, and the tuple is recorded.
 
-An operator goes over between two of its own tuples, never inside one: what a tuple began with ends it. In a chain, the
-operators behind go over first when one in front is still at work on its tuple. Where it happened is kept in the folder
-of the attempt and counts with it, so that whoever computes the epoch again uses the right code for every tuple: for an
-operator with state, how many tuples of its key partition came before; for a stateless one, whose partitions are
-nobody's, the positions of the tuples that the new code got.
+An operator switches between two of its own tuples, never inside one: the code that began a tuple ends it. In a chain,
+operators behind one that is still at work on its tuple switch first. Where a switch happened is written into the
+attempt's folder and counts with the attempt, so that a replay of the epoch uses the right code for every tuple. For an
+operator with state that is the number of tuples of its key partition before the switch; for a stateless operator the
+positions of the tuples that the new code got, since its partitions are not stable between attempts.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from samovar.record.store import slug_unique
 from samovar.runtime.exchange.plain_states import attributes
 
 __all__ = [
+    "ChainSwitches",
+    "CodeSwitch",
+    "SwitchRecord",
     "Transfer",
-    "Turn",
-    "Turned",
-    "Turns",
-    "brought",
-    "carried",
+    "copy_changed",
     "hand_over",
-    "keep_code",
-    "keep_turned",
-    "read_turned",
-    "read_turns",
+    "read_switch_records",
+    "read_switches",
+    "restored_version",
+    "write_switch_code",
+    "write_switch_records",
 ]
 
 FOLDER = "switches"
@@ -48,8 +48,8 @@ Transfer = Callable[[dict[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Other code for an operator, from some tuple on."""
+class CodeSwitch:
+    """A switch of an operator to other code, from some tuple on."""
 
     operator: str
     version: int
@@ -63,8 +63,8 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Turned:
-    """Where an operator went over to other code: what an epoch keeps of a `Turn`."""
+class SwitchRecord:
+    """Where an operator switched to other code: what an epoch keeps of a `CodeSwitch`."""
 
     operator: str
     bucket: int
@@ -74,46 +74,47 @@ class Turned:
 
 
 @dataclass
-class Turns:
-    """The turns of one chain: those ahead in the bucket at hand, and those made."""
+class ChainSwitches:
+    """The switches of one chain: those ahead in the present bucket, and those done."""
 
     names: Sequence[str]
     stateful: bool
-    recorded: tuple[Turn, ...] = ()
-    """In a replay: all turns of the epoch."""
-    ahead: dict[int, list[Turn]] = field(default_factory=dict)
-    made: list[tuple[int, Turn]] = field(default_factory=list)
-    """By stage, in this bucket; `tuples` says where it was."""
-    _told: list[tuple[int, Turn]] = field(default_factory=list)
+    recorded: tuple[CodeSwitch, ...] = ()
+    """In a replay: all switches of the epoch."""
+    ahead: dict[int, list[CodeSwitch]] = field(default_factory=dict)
+    done: list[tuple[int, CodeSwitch]] = field(default_factory=list)
+    """Stage and switch, in this bucket; `tuples` is where it happened."""
+    _ordered: list[tuple[int, CodeSwitch]] = field(default_factory=list)
+    """Switches ordered in this task: each bucket that follows begins with the epoch's code and switches, too."""
     _places: dict[tuple[int, int], list[Place]] = field(default_factory=dict)
     _open: dict[int, list[Place]] = field(default_factory=dict)
     _others: dict[tuple[int, int], Operator] = field(default_factory=dict)
 
-    def tell(self, stage: int, turn: Turn) -> None:
-        """The operator is to go over at its next tuple, here and in the buckets that follow."""
-        self._told.append((stage, turn))
-        self.ahead.setdefault(stage, []).append(turn)
+    def order(self, stage: int, switch: CodeSwitch) -> None:
+        """Have an operator switch at its next tuple, here and in the buckets that follow."""
+        self._ordered.append((stage, switch))
+        self.ahead.setdefault(stage, []).append(switch)
 
     def enter(self, bucket: int) -> None:
-        """Another bucket begins, with the code the epoch came with."""
-        self.ahead, self.made = {}, []
+        """Another bucket begins, with the code the epoch began with."""
+        self.ahead, self.done = {}, []
         self._places, self._open = {}, {}
         mine = [(self.names.index(t.operator), t) for t in self.recorded if t.bucket == bucket]
-        for stage, turn in (*(mine if self.stateful else ()), *self._told):
-            self.ahead.setdefault(stage, []).append(turn)
+        for stage, switch in (*(mine if self.stateful else ()), *self._ordered):
+            self.ahead.setdefault(stage, []).append(switch)
 
-    def due(self, stage: int, taken: int) -> Turn | None:
-        """The next turn of an operator that has taken so many tuples; None: there is none yet."""
+    def due(self, stage: int, taken: int) -> CodeSwitch | None:
+        """The next switch of an operator that has taken this many tuples; None: it is not due yet."""
         ahead = self.ahead.get(stage)
         if not ahead or ahead[0].tuples > taken:
             return None
-        turn = ahead.pop(0)
-        self.made.append((stage, replace(turn, tuples=taken)))
-        self._open[stage] = self._places.setdefault((stage, turn.version), [])
-        return turn
+        switch = ahead.pop(0)
+        self.done.append((stage, replace(switch, tuples=taken)))
+        self._open[stage] = self._places.setdefault((stage, switch.version), [])
+        return switch
 
     def next_at(self, stage: int) -> int | None:
-        """How many tuples an operator takes before its next turn."""
+        """How many tuples an operator takes before its next switch; None: there is none."""
         ahead = self.ahead.get(stage)
         return ahead[0].tuples if ahead else None
 
@@ -126,38 +127,38 @@ class Turns:
     def other(self, stage: int, place: Place, instance: Operator, code: bytes) -> Operator:
         """In a replay: the stateless operator that processed a tuple; `instance` is what the epoch began with."""
         name, chosen = self.names[stage], instance
-        for turn in self.recorded:
-            if turn.operator == name:
-                key = (stage, turn.version)
+        for switch in self.recorded:
+            if switch.operator == name:
+                key = (stage, switch.version)
                 if key not in self._others:
-                    self._others[key] = hand_over(name, instance, code, turn.body, turn.transfer)
-                instance, code = self._others[key], turn.body
-                if turn.places is not None and place in turn.places:
+                    self._others[key] = hand_over(name, instance, code, switch.body, switch.transfer)
+                instance, code = self._others[key], switch.body
+                if switch.places is not None and place in switch.places:
                     chosen = instance
         return chosen
 
     def version(self, stage: int, place: Place | None) -> int:
         """The version of the code a tuple was processed with; 0: what the epoch began with."""
         if self.stateful:
-            return max((t.version for s, t in self.made if s == stage), default=0)
-        own = [t for t in self.recorded if t.operator == self.names[stage]]
-        return max((t.version for t in own if t.places is not None and place in t.places), default=0)
+            return max((s.version for at, s in self.done if at == stage), default=0)
+        own = [s for s in self.recorded if s.operator == self.names[stage]]
+        return max((s.version for s in own if s.places is not None and place in s.places), default=0)
 
     def forget(self, stage: int, code: bytes, tuples: int) -> None:
-        """A tuple is undone: turns made behind it are ahead again. `code` is what the operator has now."""
-        own = [t for s, t in self.made if s == stage]
+        """A tuple is undone: switches done behind it are ahead again. `code` is what the operator has now."""
+        own = [s for at, s in self.done if at == stage]
         while own and own[-1].body != code and own[-1].tuples >= tuples:
-            turn = own.pop()
-            self.made.remove((stage, turn))
-            self.ahead.setdefault(stage, []).insert(0, replace(turn, tuples=0))
+            switch = own.pop()
+            self.done.remove((stage, switch))
+            self.ahead.setdefault(stage, []).insert(0, replace(switch, tuples=0))
 
-    def facts(self, bucket: int) -> list[Turned]:
-        """What is kept of the turns made in this bucket."""
-        made = []
-        for stage, turn in self.made:
-            places = None if self.stateful else tuple(self._places.get((stage, turn.version), ()))
-            made.append(Turned(turn.operator, bucket, turn.version, turn.tuples, places))
-        return made
+    def records(self, bucket: int) -> list[SwitchRecord]:
+        """What an epoch keeps of the switches done in this bucket."""
+        records = []
+        for stage, switch in self.done:
+            places = None if self.stateful else tuple(self._places.get((stage, switch.version), ()))
+            records.append(SwitchRecord(switch.operator, bucket, switch.version, switch.tuples, places))
+        return records
 
 
 def hand_over(name: str, old: Operator, code: bytes, body: bytes, transfer: bytes) -> Operator:
@@ -168,7 +169,7 @@ def hand_over(name: str, old: Operator, code: bytes, body: bytes, transfer: byte
             for attribute, value in dict(pickle.loads(transfer)(attributes(old))).items():
                 setattr(new, attribute, value)
         else:
-            carried(name, old, pickle.loads(code), new)
+            copy_changed(name, old, pickle.loads(code), new)
         StateCapture(name, new).whole()
     except SamovarError:
         raise
@@ -181,7 +182,7 @@ def hand_over(name: str, old: Operator, code: bytes, body: bytes, transfer: byte
     return new
 
 
-def carried(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
+def copy_changed(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
     """Set on the new operator what the old one had changed since it was made; the rest is as the new one made it."""
     for attribute, value in vars(old).items():
         if attribute.startswith("_sv_"):
@@ -191,64 +192,74 @@ def carried(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
             setattr(new, attribute, value)
 
 
-def brought(code: bytes, turns: Sequence[Turn], version: int, changes: Sequence[dict[str, Any]]) -> Operator:
-    """An operator in the state that changes lead to, some of them from before it went over to the code of a version."""
+def restored_version(
+    code: bytes, switches: Sequence[CodeSwitch], version: int, changes: Sequence[dict[str, Any]]
+) -> Operator:
+    """An operator with the code of a version, in the state after some changes.
+
+    Changes may be from before the switch: the state is then handed over from version to version. A change that was
+    taken right after a switch holds the whole state, and names the version under "whole".
+    """
     last = max((i for i, change in enumerate(changes) if change.get("whole")), default=0)
     reached = changes[last].get("whole", 0) if changes else 0
-    code = next((t.body for t in reversed(turns) if t.version == reached), code)
-    made: Operator = pickle.loads(code)
-    restore(made, changes[last:])
-    for turn in turns:
-        if reached < turn.version <= version:
-            made = hand_over(turn.operator, made, code, turn.body, turn.transfer)
-            code = turn.body
-    return made
+    code = next((s.body for s in reversed(switches) if s.version == reached), code)
+    operator: Operator = pickle.loads(code)
+    restore(operator, changes[last:])
+    for switch in switches:
+        if reached < switch.version <= version:
+            operator = hand_over(switch.operator, operator, code, switch.body, switch.transfer)
+            code = switch.body
+    return operator
 
 
 # --- on disk --------------------------------------------------------------------------------------------------------
 
 
-def keep_turned(attempt: Path, name: str, made: Sequence[Turned], state: Path | None) -> None:
-    """Keep where operators went over in one bucket. Raises TaskAbandoned when the bucket was processed before.
+def write_switch_records(
+    attempt: Path, name: str, records: Sequence[SwitchRecord], state: Path | None
+) -> None:
+    """Write where operators switched in one bucket. Raises TaskAbandoned when the bucket was processed before.
 
-    `state`: the file its state goes to, if there is one. A task that runs twice may go over elsewhere the second time.
+    `state`: the file its state goes to, if there is one. A task that runs twice may switch elsewhere the second time.
     """
     file = attempt / FOLDER / f"{name}.msgpack"
-    if file.exists() or (made and state is not None and state.exists()):
-        raise TaskAbandoned("Rows were processed twice while their operator went over to other code.")
-    if made:
-        _write(file, msgspec.msgpack.encode(made))
+    if file.exists() or (records and state is not None and state.exists()):
+        raise TaskAbandoned("Rows were processed twice while their operator switched to other code.")
+    if records:
+        _write(file, msgspec.msgpack.encode(records))
 
 
-def read_turned(attempt: Path) -> list[Turned]:
-    """Where operators went over to other code in an attempt. Plain data: looking at it runs no code."""
-    return list(read_files(attempt / FOLDER, Turned))
+def read_switch_records(attempt: Path) -> list[SwitchRecord]:
+    """Where operators switched to other code in an attempt. Plain data: reading it runs no code."""
+    return list(read_files(attempt / FOLDER, SwitchRecord))
 
 
-def keep_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
-    """Keep the code of a turn beside where it happened."""
+def write_switch_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
+    """Write the code of a switch beside where it happened."""
     _write(
         attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", msgspec.msgpack.encode((body, transfer))
     )
 
 
-def read_turns(attempt: Path, operators: Iterable[str]) -> tuple[Turn, ...]:
-    """The turns of some operators in an epoch, with their code, version after version."""
+def read_switches(attempt: Path, operators: Iterable[str]) -> tuple[CodeSwitch, ...]:
+    """The switches of some operators in an epoch, with their code, version after version."""
     wanted = set(operators)
-    found: dict[tuple[str, int, int], Turn] = {}
-    for turned in read_turned(attempt) if (attempt / FOLDER).is_dir() else ():
-        if turned.operator not in wanted:
+    switches: dict[tuple[str, int, int], CodeSwitch] = {}
+    for record in read_switch_records(attempt) if (attempt / FOLDER).is_dir() else ():
+        if record.operator not in wanted:
             continue
-        key = (turned.operator, turned.bucket, turned.version)
-        places = frozenset(turned.places or ())
-        if key in found:  # a stateless operator in several partitions
-            found[key] = replace(found[key], places=(found[key].places or frozenset()) | places)
+        key = (record.operator, record.bucket, record.version)
+        places = frozenset(record.places or ())
+        if key in switches:  # a stateless operator in several partitions
+            switches[key] = replace(switches[key], places=(switches[key].places or frozenset()) | places)
             continue
-        file = attempt / FOLDER / f"{slug_unique(turned.operator)}.{turned.version}.code"
+        file = attempt / FOLDER / f"{slug_unique(record.operator)}.{record.version}.code"
         body, transfer = msgspec.msgpack.decode(file.read_bytes(), type=tuple[bytes, bytes])
-        kept = None if turned.places is None else places
-        found[key] = Turn(turned.operator, turned.version, body, transfer, turned.bucket, turned.tuples, kept)
-    return tuple(found[key] for key in sorted(found))
+        kept = None if record.places is None else places
+        switches[key] = CodeSwitch(
+            record.operator, record.version, body, transfer, record.bucket, record.tuples, kept
+        )
+    return tuple(switches[key] for key in sorted(switches))
 
 
 def _write(path: Path, body: bytes) -> None:

@@ -8,8 +8,8 @@ from dataclasses import field as attribute
 
 import pyarrow as pa
 
-from samovar.runtime.exchange.code_switch import Turn
-from samovar.runtime.exchange.decisions import Decided
+from samovar.runtime.exchange.code_switch import CodeSwitch
+from samovar.runtime.exchange.decisions import RecordedDecision
 
 __all__ = ["MARK_SHARE", "Begun", "Control", "Stage", "Task", "Version"]
 
@@ -92,10 +92,10 @@ class Task:
     """Who steers the run: an address, the run's name there and its secret."""
     hold: bool = False
     """Whether a tuple that raises waits for a decision."""
-    decided: tuple[Decided, ...] = ()
+    decided: tuple[RecordedDecision, ...] = ()
     """In a replay: tuples that were left out or replaced."""
-    turns: tuple[Turn, ...] = ()
-    """In a replay: where operators went over to other code."""
+    switches: tuple[CodeSwitch, ...] = ()
+    """In a replay: where operators switched to other code."""
     saves: bool = True
     """Whether states are kept when a bucket is done."""
     begun: Mapping[int, Begun] = attribute(default_factory=dict)

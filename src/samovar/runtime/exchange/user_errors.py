@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from samovar.control.messages import Frame
+from samovar.control.messages import TracebackFrame
 
 __all__ = [
     "RAISED",
@@ -118,7 +118,7 @@ def _traceback(error: BaseException, row: Any) -> str:
     return "\n".join(lines)
 
 
-def frames_of(error: BaseException) -> list[Frame]:
+def frames_of(error: BaseException) -> list[TracebackFrame]:
     """The frames of user code that an exception went through, with the values of their names as text."""
     made = []
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -127,7 +127,7 @@ def frames_of(error: BaseException) -> list[Frame]:
             text = linecache.getline(code.co_filename, line).strip()
             names = {n: v for n, v in frame.f_locals.items() if n != "self" and not n.startswith("__")}
             plain = {n: shown(v) for n, v in names.items() if not isinstance(v, types.ModuleType | type)}
-            made.append(Frame(code.co_filename, line, code.co_name, text, plain))
+            made.append(TracebackFrame(code.co_filename, line, code.co_name, text, plain))
     return made[-_FRAMES:]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from samovar.errors import OperatorFailed, OutputMismatch
 from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
-from samovar.runtime.exchange.code_switch import read_turned
+from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.delivery import carried_by
 from samovar.runtime.exchange.task_signs import EpochAbandoned, was_abandoned
 from samovar.runtime.exchange.user_errors import Failure
@@ -96,7 +96,7 @@ def _keep_marks(context: RunContext, attempt: str) -> bool:
     """Whether an attempt left states at marks that can be used; all else is removed from its folder."""
     folder = context.recording.attempt_folder(len(context.history.epochs), attempt)
     states = folder / "state"
-    files = [p for p in states.glob("*/*") if p.is_file()] if not read_turned(folder) else []
+    files = [p for p in states.glob("*/*") if p.is_file()] if not read_switch_records(folder) else []
     if not any(map(is_mark, files)):
         return False
     for file in files:

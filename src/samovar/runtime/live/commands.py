@@ -17,7 +17,7 @@ from samovar.graph.operator import Operator
 from samovar.record.log import Fact, TupleHeld
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.console import ConsoleLine
-from samovar.runtime.exchange.decisions import decided_fact
+from samovar.runtime.exchange.decisions import decision_fact
 from samovar.runtime.live.expression_change import checked_expressions
 from samovar.runtime.live.inspection import (
     HeldTuple,
@@ -31,7 +31,7 @@ from samovar.runtime.live.inspection import (
     inspection,
     present_epoch,
 )
-from samovar.runtime.live.modification import Transfer, checked_bodies, may_turn
+from samovar.runtime.live.modification import Transfer, checked_bodies, may_switch
 from samovar.runtime.live.run_control import Note, Steering
 from samovar.runtime.progress import GOING, Status
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Commands"]
 
 
-def _inspect(name: str, *, operator: str) -> e.Command:
+def _inspect(name: str, *, operator: str) -> e.RunCommand:
     return e.InspectRequested(command=name, operator=operator)
 
 
@@ -141,8 +141,8 @@ class Commands:
 
         `strict`: in force from the next epoch on, for all operators at once: no tuple meets old and new logic. While
         the run is paused with tuples in flight, or a tuple is held, the present epoch is done again with the new logic.
-        `backward`: all workers stop, go over, and go on: a tuple in flight may have met old logic before and meets new
-        logic behind, never the other way round. `none`: each worker goes over at its next tuple. A stateless operator
+        `backward`: all workers stop, switch, and go on: a tuple in flight may have met old logic before and meets new
+        logic behind, never the other way round. `none`: each worker switches at its next tuple. A stateless operator
         without anything behind it that needs the order of tuples changes between epochs, whichever is asked for.
 
         `transfer` is a function from the old state (a mapping) to values to set on the new operator, or a mapping of
@@ -162,7 +162,7 @@ class Commands:
         }
         bodies = checked_bodies(context, python, transfer)
         native = checked_expressions(context, {n: new for n, new in changes.items() if n not in python})
-        inside = not native and all(may_turn(context, name) for name in bodies)
+        inside = not native and all(may_switch(context, name) for name in bodies)
         level: e.Consistency = consistency if inside else "strict"
         every = {**bodies, **{n: (body, b"") for n, body in native.items()}}
         self._ask(
@@ -205,21 +205,21 @@ class Commands:
         """
         held = self._held(operator)
         if row is None:
-            self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, verdict="retry"))
+            self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, kind="retry"))
             return
         unknown = [c for c in row if c not in held.row]
         if unknown:
             raise UnknownName(unknown[0], held.row, what=f"a column of the tuple '{held.operator}' holds")
         body = dumps({**held.row, **row})
-        self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, verdict="edit", row=body))
+        self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, kind="edit", row=body))
 
     def skip(self, *, all_like_it: bool = False, operator: str | None = None) -> None:
         """Leave the held tuple out; it is kept among the `rejected`. `all_like_it`: and all others that raise the
         same kind of error at the same place, from now on.
         """
         held = self._held(operator)
-        verdict: m.Verdict = "skip-all" if all_like_it else "skip"
-        self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, verdict=verdict))
+        kind: m.DecisionKind = "skip-all" if all_like_it else "skip"
+        self._ask(lambda name: e.DecisionMade(command=name, hold=held.hold, kind=kind))
 
     def _held(self, operator: str | None) -> HeldTuple:
         known = [h for h in self.holds if operator in (None, h.operator)]
@@ -262,7 +262,7 @@ class Commands:
                 error=held.error,
             )
         elif isinstance(note, i.NoteDecision):
-            fact = decided_fact(note)
+            fact = decision_fact(note)
         else:
             return
         context.recording.log.append(fact)
@@ -272,7 +272,7 @@ class Commands:
             raise RunError("The run has not started yet.")
         return self._context
 
-    def _ask(self, make: Callable[[str], e.Command]) -> i.Answer:
+    def _ask(self, make: Callable[[str], e.RunCommand]) -> i.CommandAnswer:
         if self._steering is None:
             raise CommandRefused("The run has not started, or cannot be steered.", state=self._status)
         return self._steering.answer(make)

@@ -14,7 +14,7 @@ from samovar.control import messages as m
 from samovar.errors import ExpressionFailed
 from samovar.record.state_files import dumps
 from samovar.runtime.epochs.epoch import RunContext
-from samovar.runtime.exchange.decisions import Decided
+from samovar.runtime.exchange.decisions import RecordedDecision
 from samovar.runtime.exchange.user_errors import shown
 from samovar.runtime.failures.explanation import explain_failure
 from samovar.runtime.failures.spark_errors import Said
@@ -37,18 +37,20 @@ def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
     condition = Said.of(error).condition
     held = m.Held(
         hold=f"row/{epoch}/{number:x}/{len(context.mended)}",
-        place=m.Place(operator, epoch, 0, 0, number),
+        place=m.TuplePlace(operator, epoch, 0, 0, number),
         error=failure.error,
         like=condition or failure.error[:80],
         row=dumps(row),
         shown=shown(row, 600),
     )
     decision = steering.hold(e.RowHeld(held=held))
-    if decision is None or decision.verdict == "retry":
+    if decision is None or decision.kind == "retry":
         return
-    edited = pickle.loads(decision.row) if decision.verdict == "edit" else None
+    edited = pickle.loads(decision.row) if decision.kind == "edit" else None
     context.mended.append(
-        Decided(operator, 0, 0, number, "skip" if edited is None else "edit", row, failure.error, edited)
+        RecordedDecision(
+            operator, 0, 0, number, "skip" if edited is None else "edit", row, failure.error, edited
+        )
     )
 
 

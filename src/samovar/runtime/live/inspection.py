@@ -17,7 +17,7 @@ from samovar.graph.operator import Operator
 from samovar.record.log import EpochCommitted, StateFile
 from samovar.record.state_files import is_mark, read_header, read_state, restore
 from samovar.record.store import slug_unique
-from samovar.runtime.exchange.code_switch import read_turned
+from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.plain_states import attributes, merged
 
 if TYPE_CHECKING:
@@ -184,12 +184,12 @@ def present_epoch(context: RunContext, desk: Desk) -> Present:
             files = [StateFile(h.bucket, h.full, 0, h.entries) for h in headers]
             state[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
     known = {(n, c.version): c.body for n, codes in desk.machine.codes.all.items() for c in codes}
-    code = {(t.operator, t.bucket): known[t.operator, t.version] for t in read_turned(folder)}
+    code = {(t.operator, t.bucket): known[t.operator, t.version] for t in read_switch_records(folder)}
     return Present(msgspec.structs.replace(fact, state=state), code)
 
 
 def inspection(
-    context: RunContext, operator: str, answer: i.Answer | None, present: Present | None = None
+    context: RunContext, operator: str, answer: i.CommandAnswer | None, present: Present | None = None
 ) -> Inspection:
     """What workers told, and the last epoch's end for the key partitions they told nothing of.
 
@@ -223,7 +223,7 @@ def inspection(
     return Inspection(operator, len(epochs), shown, note, present is not None)
 
 
-def in_flight(operator: str, answer: i.Answer) -> InFlight:
+def in_flight(operator: str, answer: i.CommandAnswer) -> InFlight:
     """What workers told."""
     rows: list[dict[str, Any]] = []
     more = 0

@@ -2,7 +2,7 @@
 
 Between two epochs no tuple is in flight, so all operators change at once and no tuple meets old and new logic: the
 strongest of Texera's levels of consistency. The state goes over as an epoch of its own that processes nothing and
-holds the whole state in the new form. Inside an epoch workers go over tuple by tuple (`code_switch.py`); when it ends,
+holds the whole state in the new form. Inside an epoch workers switch tuple by tuple (`code_switch.py`); when it ends,
 the states that nobody touched go over as well, so that every epoch ends with one version of each operator. The log
 says from which epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
 """
@@ -31,7 +31,7 @@ from samovar.record.digests import Digest
 from samovar.record.log import AnyFact, EpochCommitted, LogicChanged, StateFile
 from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
-from samovar.runtime.exchange.code_switch import Transfer, hand_over, keep_code, read_turned
+from samovar.runtime.exchange.code_switch import Transfer, hand_over, read_switch_records, write_switch_code
 from samovar.runtime.live.expression_change import plan_with
 from samovar.runtime.live.inspection import check_python
 from samovar.runtime.pickles import by_value
@@ -39,7 +39,15 @@ from samovar.runtime.pickles import by_value
 if TYPE_CHECKING:
     from samovar.runtime.epochs.epoch import RunContext
 
-__all__ = ["Transfer", "apply_code", "checked_bodies", "code_at", "code_path", "may_turn", "settle_turns"]
+__all__ = [
+    "Transfer",
+    "apply_code",
+    "checked_bodies",
+    "code_at",
+    "code_path",
+    "may_switch",
+    "settle_switches",
+]
 
 
 @dataclass(frozen=True)
@@ -112,7 +120,7 @@ def apply_code(context: RunContext, used: i.UseCode) -> None:
     context.code_versions = {n: c.version for n, c in latest.items()}
 
 
-def _put_into_force(context: RunContext, codes: Mapping[str, m.Code]) -> None:
+def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> None:
     recording, history = context.recording, context.history
     assert recording.log is not None
     code = {n: c for n, c in codes.items() if n in context.code}
@@ -183,8 +191,8 @@ def _handed(
 # --- inside an epoch ------------------------------------------------------------------------------------------------
 
 
-def may_turn(context: RunContext, name: str) -> bool:
-    """Whether an operator can go over inside an epoch so that the epoch can be computed again.
+def may_switch(context: RunContext, name: str) -> bool:
+    """Whether an operator can switch inside an epoch so that the epoch can be computed again.
 
     A stateless operator can if its tuples carry positions, because something behind it needs the order, and come one
     by one.
@@ -196,15 +204,15 @@ def may_turn(context: RunContext, name: str) -> bool:
     return plan.width[tail] > 0 and not is_batch_form(type(pickle.loads(context.code[name])))
 
 
-def settle_turns(
+def settle_switches(
     context: RunContext, number: int, folder: Path, attempt: str, state: Mapping[str, tuple[StateFile, ...]]
 ) -> tuple[dict[str, tuple[StateFile, ...]], dict[str, int]]:
-    """At the end of an epoch inside which operators went over: hand over what nobody touched, and keep the code.
+    """At the end of an epoch inside which operators switched: hand over what nobody touched, and keep the code.
 
     Returns the epoch's state files, and the versions of operators in force from the next epoch on (none: nobody went
     over).
     """
-    found = read_turned(folder)
+    found = read_switch_records(folder)
     used = context.steering.take_code() if found and context.steering is not None else None
     if used is None:
         return dict(state), {}
@@ -217,7 +225,7 @@ def settle_turns(
             continue
         bodies = {before: context.code[name], **{c.version: c.body for c in newer}}
         for code in newer:
-            keep_code(folder, name, code.version, code.body, code.transfer)
+            write_switch_code(folder, name, code.version, code.body, code.transfer)
         reached = {t.bucket: t.version for t in found if t.operator == name}
         files = context.recording.state_files(name, [*context.history.epochs, last])
         own = list(made.get(name, ()))

@@ -14,14 +14,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from samovar.compile.native import quoted, visible
-from samovar.runtime.exchange.decisions import Decided
+from samovar.runtime.exchange.decisions import RecordedDecision
 
 __all__ = ["mark_of", "mend"]
 
 _POSITIVE = (1 << 63) - 1
 
 
-def mend(df: DataFrame, decided: Iterable[Decided]) -> DataFrame:
+def mend(df: DataFrame, decided: Iterable[RecordedDecision]) -> DataFrame:
     """The input of an operator without the rows that were skipped, and with those that were replaced."""
     for one in decided:
         this = mark_of(df) == F.lit(one.number)

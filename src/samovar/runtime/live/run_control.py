@@ -49,7 +49,7 @@ class Steering:
         self._tag = run
         self._stop = stop
         self._note = note
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._cancelled = False
         self._deciding = False
         self._over = threading.Event()
@@ -79,14 +79,14 @@ class Steering:
 
     def begin(self, epoch: int, attempt: str, expected: float | None) -> bool:
         """Wait until an attempt may begin, and begin it; False when the run is to end instead."""
-        with self._turn:
+        with self._lock:
             self._epoch, self._cancelled, self._deciding = epoch, False, False
             self._over = threading.Event()
         return self.desk.begin_epoch(epoch, attempt, expected, self._counts)
 
     def may_commit(self) -> bool:
         """Whether an attempt that went well counts. If so, it can no longer be cancelled."""
-        with self._turn:
+        with self._lock:
             self._deciding = not self._cancelled
             return self._deciding
 
@@ -101,17 +101,19 @@ class Steering:
             taken, given = made.get(name, (0, 0))
             made[name] = (taken + sum(own.taken), given + own.given)
         self._counts = made
-        self._end_attempt(e.EpochCommitted(epoch=self._epoch, counts=made))
+        self._end_attempt(e.EpochDone(epoch=self._epoch, counts=made))
 
     def failed(self) -> bool:
         """The attempt is over and does not count; whether it was cancelled. May be told twice."""
-        with self._turn:
+        with self._lock:
             told, cancelled = self._over.is_set(), self._cancelled
         if not told:
-            self._end_attempt(e.EpochFailed(epoch=self._epoch, why="cancelled" if cancelled else "it failed"))
+            self._end_attempt(
+                e.EpochGivenUp(epoch=self._epoch, why="cancelled" if cancelled else "it failed")
+            )
         return cancelled
 
-    def _end_attempt(self, event: e.EpochCommitted | e.EpochFailed) -> None:
+    def _end_attempt(self, event: e.EpochDone | e.EpochGivenUp) -> None:
         self._over.set()
         self.desk.report(event)
 
@@ -130,7 +132,7 @@ class Steering:
         """The run has ended."""
         self._over.set()
         try:
-            self.desk.report(e.RunEnded(error=error))
+            self.desk.report(e.RunOver(error=error))
         finally:
             self.desk.close()
 
@@ -138,7 +140,7 @@ class Steering:
 
     def cancel(self, epoch: int, why: str) -> None:
         """Cancel the epoch's jobs; returns at once."""
-        with self._turn:
+        with self._lock:
             if self._deciding:
                 return
             self._cancelled = True
@@ -158,12 +160,12 @@ class Steering:
 
     def use_code(self, used: i.UseCode) -> None:
         """Code of epochs that begin from now on."""
-        with self._turn:
+        with self._lock:
             self._code = used
 
     def take_code(self) -> i.UseCode | None:
         """Code to put into force before the attempt that has just begun; None: what was in force."""
-        with self._turn:
+        with self._lock:
             used, self._code = self._code, None
             return used
 
@@ -177,8 +179,8 @@ class Steering:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def answer(self, make: Callable[[str], e.Command]) -> i.Answer:
+    def answer(self, make: Callable[[str], e.RunCommand]) -> i.CommandAnswer:
         """Carry out a command and wait for the answer. Raises CommandRefused."""
         found: Any = self.desk.ask(make).result()
-        assert isinstance(found, i.Answer)
+        assert isinstance(found, i.CommandAnswer)
         return found

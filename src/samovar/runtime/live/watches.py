@@ -198,7 +198,7 @@ class Watching:
             more = f" and {several - 1:,} more" if several > 1 else ""
             said = m.Reached(
                 breakpoint=name,
-                place=m.Place(operator, epoch),
+                place=m.TuplePlace(operator, epoch),
                 shown=f"marked as {marked}{more} in this epoch",
             )
             if self._steering is not None:

@@ -81,10 +81,10 @@ class Watched:
             one.wants = before is not None and before.wants
             self._stages.setdefault(stage, []).append(one)
 
-    def counted(self) -> list[m.Counted]:
+    def counted(self) -> list[m.TuplesCounted]:
         """What was counted so far."""
         counting = [one for ones in self._stages.values() for one in ones if one.made.counts]
-        return [m.Counted(breakpoint=o.made.name, used=o.used, wants=o.wants) for o in counting]
+        return [m.TuplesCounted(breakpoint=o.made.name, used=o.used, wants=o.wants) for o in counting]
 
     def credit(self, name: str, upto: int) -> None:
         """So many may be counted."""
@@ -130,7 +130,7 @@ class Watched:
             now = next((o for o in self._stages.get(stage, ()) if o.made.name == name), None)
             return now is None or now.used < now.upto
 
-        counted = m.Counted(breakpoint=name, used=one.used, wants=True)
+        counted = m.TuplesCounted(breakpoint=name, used=one.used, wants=True)
         self.attendance.wait_for_credit(counted, there, (stage, port, self._number(stage, port)), behind)
         for now in self._stages.get(stage, ()):
             now.wants = False if now.made.name == name else now.wants
@@ -144,7 +144,7 @@ class Watched:
         task, bucket = self.chain.task, self.chain.bucket or 0
         if not task.stateful:  # its tuples are nobody's: they are counted by partition
             bucket += partition_number() << 20
-        place = m.Place(task.stages[stage].name, task.epoch, bucket, port, number)
+        place = m.TuplePlace(task.stages[stage].name, task.epoch, bucket, port, number)
         reached = m.Reached(
             breakpoint=one.made.name, place=place, shown=shown(row, 600), row=dumps(dict(row))
         )

@@ -49,21 +49,21 @@ class Loaded:
     """What changed in this epoch up to the last mark."""
     prints: Prints = attribute(default_factory=lambda: Prints(""))
     """Fingerprints of what it gives in this epoch."""
-    turned: bool = False
-    """Whether it went over to other code in this epoch."""
+    switched: bool = False
+    """Whether it switched to other code in this epoch."""
     version: int = 0
     """Of that code."""
     gone: tuple[str, ...] | None = None
     """Right after that: attributes the old code had and the new one has not."""
 
-    def go_over(self, new: Operator, code: bytes, version: int) -> None:
-        """Go on as another operator, which has taken the state over."""
+    def switch_to(self, new: Operator, code: bytes, version: int) -> None:
+        """Go on as another operator, to which the state was handed over."""
         before = vars(self.instance)
         self.instance, self.code = new, code
         self.capture = StateCapture(self.capture.name, new)
         lost = tuple(n for n in before if n not in vars(new) and not n.startswith("_sv_"))
         self.gone = (*(self.gone or ()), *lost)
-        self.turned, self.version = True, version
+        self.switched, self.version = True, version
 
     def take_changes(self) -> dict[str, Any]:
         """What changed since the last time: all of it, if other code came in between."""
@@ -135,9 +135,9 @@ def _used(version: Version) -> int:
 def save(task: Task, stage: Stage, loaded: Loaded, header: Header) -> None:
     bucket, folder = header.bucket, Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
-    turned, loaded.turned = loaded.turned, False
+    switched, loaded.switched = loaded.switched, False
     with told(stage, loaded):
-        if turned:  # nothing before it can be added to
+        if switched:  # nothing before it can be added to
             changes, loaded.gone, loaded.changes = loaded.capture.whole(), None, None
             loaded.capture.settle(changes["values"])
         else:
@@ -149,7 +149,7 @@ def save(task: Task, stage: Stage, loaded: Loaded, header: Header) -> None:
         if loaded.prints.made:
             changes["prints"] = loaded.prints.made
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
-    if turned or (not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes)):
+    if switched or (not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes)):
         whole = Header(
             operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
         )

@@ -32,8 +32,8 @@ from samovar.record.state_files import (
     mark_name,
     write_state,
 )
-from samovar.runtime.exchange.code_switch import Turns, hand_over, keep_turned
-from samovar.runtime.exchange.decisions import AT_END, Decided, Decisions, file_name, replaced
+from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
+from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, RecordedDecision, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
 from samovar.runtime.exchange.task import Begun, Task
 from samovar.runtime.exchange.user_errors import (
@@ -96,9 +96,11 @@ class Chain(Keeping):
         """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
         self.marker = Marker(task.marks, task.mark_share)
-        self.decided = Decisions(task.decided, by_number=task.stateful)
-        self.turns = Turns([s.name for s in task.stages], task.stateful, task.turns) if task.turns else None
-        """Other code inside the epoch; None: there is none."""
+        self.decided = EpochDecisions(task.decided, by_number=task.stateful)
+        self.switches: ChainSwitches | None = None
+        """Switches of code inside the epoch; None: there is none."""
+        if task.switches:
+            self.switches = ChainSwitches([s.name for s in task.stages], task.stateful, task.switches)
         self.rows_at: Callable[[list[Any]], list[dict[str, Any]]] = list
         """The rows that some items of `feeding` stand for."""
         self.began: dict[int, Operator] = {}
@@ -146,7 +148,7 @@ class Chain(Keeping):
 
     def _is_plain(self, view: View) -> bool:
         one = len(self.task.stages) == 1 and not self.task.positions and view.ports is None
-        return one and not self.decided and not self.task.turns
+        return one and not self.decided and not self.task.switches
 
     def _feed_plainly(self, rows: list[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         """One operator, one port, no positions: the same as `_feed_rows` without what it does not need."""
@@ -159,15 +161,15 @@ class Chain(Keeping):
         row: dict[str, Any] | None = None
         made: Mapping[str, Any] | None = None
         out: Any = None
-        asked: Client | Quiet | Due = client if self.turns is None else DUE  # one look at one flag
+        asked: Client | Quiet | Due = client if self.switches is None else DUE  # one look at one flag
         try:
             for row in feeding.waiting:
                 if asked.news:
                     given = self._count(before + done, given)
                     self._attend(0, 0, before + done)
                     asked = client
-                    if self.turns is not None:
-                        self._turn(0, ())
+                    if self.switches is not None:
+                        self._switch_code(0, ())
                     process = self._process(0)
                 done += 1
                 out = process(row)
@@ -179,7 +181,7 @@ class Chain(Keeping):
                             given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
                             process = self._process(0)
-                            asked = client if self.turns is None else DUE
+                            asked = client if self.switches is None else DUE
                         continue
                     given += 1
                     self.rows.append(pick(made) if pick is not None else self._pick(0, made))
@@ -191,7 +193,7 @@ class Chain(Keeping):
                     feeding.kept = 0
                     swap(self.loaded[0].results)
                     process = self._process(0)
-                    asked = client if self.turns is None else DUE
+                    asked = client if self.switches is None else DUE
         except TaskAbandoned:
             raise
         except UserError as error:
@@ -266,8 +268,8 @@ class Chain(Keeping):
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
         if self.client.news:
             self._attend(stage, port, self.taken[stage][port])
-        if self.turns is not None:
-            self._turn(stage, at)
+        if self.switches is not None:
+            self._switch_code(stage, at)
         self.taken[stage][port] += 1
         if self.decided:
             found = self._decision(stage, port, row)
@@ -298,26 +300,26 @@ class Chain(Keeping):
         finally:
             swap(outside)
 
-    def _turn(self, stage: int, at: tuple[int, ...]) -> None:
-        """Go over to other code, if this is the tuple to do it at."""
-        turns, loaded, name = self.turns, self.loaded[stage], self.task.stages[stage].name
-        assert turns is not None
-        if not self.task.stateful and turns.recorded:
+    def _switch_code(self, stage: int, at: tuple[int, ...]) -> None:
+        """Switch to other code, if this is the tuple to do it at."""
+        switches, loaded, name = self.switches, self.loaded[stage], self.task.stages[stage].name
+        assert switches is not None
+        if not self.task.stateful and switches.recorded:
             began = self.began.setdefault(stage, loaded.instance)
-            loaded.instance = turns.other(stage, at, began, loaded.code)
+            loaded.instance = switches.other(stage, at, began, loaded.code)
             return
-        while (turn := turns.due(stage, sum(self.taken[stage]))) is not None:
+        while (switch := switches.due(stage, sum(self.taken[stage]))) is not None:
             try:
-                new = hand_over(name, loaded.instance, loaded.code, turn.body, turn.transfer)
+                new = hand_over(name, loaded.instance, loaded.code, switch.body, switch.transfer)
             except RAISED as error:
                 if self.attendance is not None:
-                    self.attendance.cannot(turn.version, error)
+                    self.attendance.cannot(switch.version, error)
                 raise
-            loaded.go_over(new, turn.body, turn.version)
+            loaded.switch_to(new, switch.body, switch.version)
         if not self.task.stateful:
-            turns.note(stage, at)
+            switches.note(stage, at)
 
-    def _decision(self, stage: int, port: int, row: dict[str, Any]) -> Decided | None:
+    def _decision(self, stage: int, port: int, row: dict[str, Any]) -> RecordedDecision | None:
         """What was decided in the run about the tuple that has just been taken."""
         number = self.taken[stage][port] - 1
         return self.decided.of(self.task.stages[stage].name, self.bucket or 0, port, number, row)
@@ -396,8 +398,8 @@ class Chain(Keeping):
 
     def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
         spec = self.task.stages[stage]
-        if self.turns is not None and self.task.stateful:
-            self._turn(stage, ())
+        if self.switches is not None and self.task.stateful:
+            self._switch_code(stage, ())
         instance = self.loaded[stage].instance
         self.path = [None] * len(self.task.stages)
         if self.decided and self.decided.of(spec.name, self.bucket or 0, 0, AT_END, {}) is not None:
@@ -479,10 +481,10 @@ class Chain(Keeping):
             while first < stop and self.decided:  # each row may have been decided about
                 yield first, first + 1
                 first += 1
-            while first < stop and self.turns is not None:
-                self._turn(0, ())
+            while first < stop and self.switches is not None:
+                self._switch_code(0, ())
                 before = sum(self.taken[0])
-                at = self.turns.next_at(0)
+                at = self.switches.next_at(0)
                 end = stop if at is None else min(stop, first + max(1, at - before))
                 yield first, end
                 first = end
@@ -543,8 +545,8 @@ class Chain(Keeping):
         self.keep_from(bucket, self.task)
         self.taken = [list(s.taken.get(bucket, (0,) * s.ports)) for s in self.task.stages]
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
-        if self.turns is not None:
-            self.turns.enter(bucket)
+        if self.switches is not None:
+            self.switches.enter(bucket)
 
     def _begun(self) -> Begun:
         return self.task.begun.get(self.bucket or 0, Begun())
@@ -558,8 +560,8 @@ class Chain(Keeping):
             first = self.task.stages[0]
             name = file_name(first.name, self.bucket, 0 if self.task.stateful else partition_number())
             state = Path(first.folder) / f"{self.bucket:04d}.delta" if self.task.stateful else None
-            made = self.turns.facts(self.bucket) if self.turns is not None else []
-            keep_turned(Path(self.task.errors).parent, name, made, state)
+            records = self.switches.records(self.bucket) if self.switches is not None else []
+            write_switch_records(Path(self.task.errors).parent, name, records, state)
         if self.task.stateful and self.task.saves:
             for i, stage in enumerate(self.task.stages):
                 save(self.task, stage, self.loaded[i], self._header(i))

@@ -20,7 +20,7 @@ from samovar.control import messages as m
 from samovar.control.agent import Agent, TaskAbandoned
 from samovar.control.client import client_for
 from samovar.record.state_files import dumps
-from samovar.runtime.exchange.code_switch import Turn, Turns
+from samovar.runtime.exchange.code_switch import ChainSwitches, CodeSwitch
 from samovar.runtime.exchange.console import Console
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task_signs import sign_unattended
@@ -182,7 +182,7 @@ class Attendance:
         self._behind = False
 
     def wait_for_credit(
-        self, counted: m.Counted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
+        self, counted: m.TuplesCounted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
     ) -> None:
         """Wait until more tuples may be processed."""
         self._step, self._behind = step, behind
@@ -211,13 +211,13 @@ class Attendance:
 
     # --- what the agent asks ----------------------------------------------------------------------------------------
 
-    def place(self) -> m.Place | None:
+    def place(self) -> m.TuplePlace | None:
         """The tuple being processed, or the next one; None between batches."""
         if self._step is None or self.chain is None:
             return None
         stage, port, number = self._step
         number += int(self._behind)
-        return m.Place(self._names[stage], self.task.epoch, self.chain.bucket or 0, port, number)
+        return m.TuplePlace(self._names[stage], self.task.epoch, self.chain.bucket or 0, port, number)
 
     def state(self, operator: str) -> tuple[int, bytes]:
         """The bucket and the state of an operator, pickled."""
@@ -239,21 +239,21 @@ class Attendance:
         rows = chain.rows_at(shown)
         return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
 
-    def switch(self, codes: Mapping[str, m.Code]) -> tuple[m.Switch, ...]:
-        """Have operators go over to other code, each at its next tuple. Says which tuple that is."""
+    def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
+        """Have operators switch to other code, each at its next tuple. Returns which tuple that is."""
         chain = self.chain
         if chain is None:
-            raise LookupError("a function over batches of rows has no tuples to go over at")
+            raise LookupError("a function over batches of rows has no tuples to switch at")
         for code in codes.values():
             pickle.loads(code.body)
-        if chain.turns is None:
-            chain.turns = Turns(self._names, self.task.stateful)
+        if chain.switches is None:
+            chain.switches = ChainSwitches(self._names, self.task.stateful)
         made = []
         for name, code in codes.items():
             stage = self._names.index(name)
-            chain.turns.tell(stage, Turn(name, code.version, code.body, code.transfer))
-            place = m.Place(name, self.task.epoch, chain.bucket or 0, 0, self._taken(stage))
-            made.append(m.Switch(code.version, place))
+            chain.switches.order(stage, CodeSwitch(name, code.version, code.body, code.transfer))
+            place = m.TuplePlace(name, self.task.epoch, chain.bucket or 0, 0, self._taken(stage))
+            made.append(m.SwitchPoint(code.version, place))
         return tuple(made)
 
     def _taken(self, stage: int) -> int:
@@ -266,9 +266,9 @@ class Attendance:
         return taken
 
     def cannot(self, version: int, error: BaseException) -> NoReturn:
-        """An operator could not go over after all: the epoch is done again without that code."""
+        """An operator could not switch after all: the epoch is done again without that code."""
         self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
-        raise TaskAbandoned(f"An operator could not go over to other code: {error}")
+        raise TaskAbandoned(f"An operator could not switch to other code: {error}")
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
         """The breakpoints that stand from now on."""
@@ -277,7 +277,7 @@ class Attendance:
                 self.chain.watched = Watched(self, self.chain)
             self.chain.watched.set(standing, self._names)
 
-    def counted(self) -> list[m.Counted]:
+    def counted(self) -> list[m.TuplesCounted]:
         """What was counted for breakpoints."""
         watched = self.chain.watched if self.chain is not None else None
         return [] if watched is None else watched.counted()

@@ -26,8 +26,8 @@ from samovar.control.agent import TaskAbandoned
 from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
-from samovar.runtime.exchange.code_switch import Turns
-from samovar.runtime.exchange.decisions import AT_END, Decided, file_name, replaced, write_decisions
+from samovar.runtime.exchange.code_switch import ChainSwitches
+from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_name, replaced, write_decisions
 from samovar.runtime.exchange.fingerprints import Prints
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Task, Version
@@ -61,7 +61,7 @@ class _Base:
     prints: list[Prints]
     codes: list[bytes]
     bare: list[bool]
-    """Whether an operator's deltas are all there is: it went over to other code since the epoch's start."""
+    """Whether an operator's deltas are all there is: it switched to other code since the epoch's start."""
     fed: list[tuple[View, int, int]] = field(default_factory=list)
 
 
@@ -71,12 +71,12 @@ class HoldingChain(Chain):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.base = _Base([], [], [], [], [], [], [])
-        self.fixed: dict[tuple[int, int, int], Decided] = {}
+        self.fixed: dict[tuple[int, int, int], RecordedDecision] = {}
         """Decisions in force in this bucket: by stage, port and number of the tuple."""
         self._due = math.inf
-        self._ruled: set[m.Place] = set()
-        self._turned_before = 0
-        """How many turns were made up to the base."""
+        self._decided_before: set[m.TuplePlace] = set()
+        self._switched_before = 0
+        """How many switches were done up to the base."""
         self.finishing: int | None = None
         """The operator that sees the end of its input."""
 
@@ -119,8 +119,8 @@ class HoldingChain(Chain):
         port = view.ports[first] if view.ports is not None else 0
         number = self.taken[0][port]
         while True:
-            if self.turns is not None:
-                self._turn(0, ())
+            if self.switches is not None:
+                self._switch_code(0, ())
             if self.loaded[0].gone is not None or time.perf_counter() > self._due:
                 self._rebase()
             try:
@@ -134,9 +134,9 @@ class HoldingChain(Chain):
                     return
                 row = view.batch_of(port, first, end).to_pylist(maps_as_pydicts="strict")[0]
                 before = self.fixed.get((0, port, number))
-                verdict, edited = self._decide(0, port, number, (before and before.edited) or row, error)
-                if verdict != "retry":
-                    self.fixed[0, port, number] = self._decided(0, port, number, verdict, row, error, edited)
+                kind, edited = self._decide(0, port, number, (before and before.edited) or row, error)
+                if kind != "retry":
+                    self.fixed[0, port, number] = self._decided(0, port, number, kind, row, error, edited)
             else:
                 self.base.fed.append((view, first, end))
                 yield from made
@@ -148,7 +148,7 @@ class HoldingChain(Chain):
     # --- the end ----------------------------------------------------------------------------------------------------
 
     def _finish(self, stage: int) -> Iterator[pa.RecordBatch]:
-        if type(self.loaded[stage].instance).finish is Operator.finish and self.turns is None:
+        if type(self.loaded[stage].instance).finish is Operator.finish and self.switches is None:
             return
         if self.rows:
             yield self._flush()
@@ -161,10 +161,10 @@ class HoldingChain(Chain):
                 name = self.task.stages[stage].name
                 if error.failure.operator != name or error.failure.row is not None:
                     raise
-                verdict, _ = self._decide(stage, 0, AT_END, {}, error)
+                kind, _ = self._decide(stage, 0, AT_END, {}, error)
                 self._take_back(_Again(self, None), stage, whole=True)
                 self.rows, self.positions, self.parents, self.printed = [], [], [], 0
-                if verdict == "retry":
+                if kind == "retry":
                     continue
                 made = []
                 self.fixed[stage, 0, AT_END] = self._decided(stage, 0, AT_END, "skip", {}, error, None)
@@ -203,9 +203,9 @@ class HoldingChain(Chain):
             [len(one.results.made) for one in self.loaded],
             [_copied(one.prints) for one in self.loaded],
             [one.code for one in self.loaded],
-            [one.turned for one in self.loaded],
+            [one.switched for one in self.loaded],
         )
-        self._turned_before = len(self.turns.made) if self.turns is not None else 0
+        self._switched_before = len(self.switches.done) if self.switches is not None else 0
         self._due = time.perf_counter() + EVERY
 
     def _rebase(self) -> None:
@@ -233,12 +233,12 @@ class HoldingChain(Chain):
             except UserError as error:
                 if error.failure.operator != self.task.stages[stage].name or error.failure.row is None:
                     raise
-                verdict, edited = self._decide(stage, port, number, given, error)
+                kind, edited = self._decide(stage, port, number, given, error)
                 self._undo(stage, port, number, kept)
-                if verdict == "retry":
+                if kind == "retry":
                     row = dict(given)
                     continue
-                decided = self._decided(stage, port, number, verdict, given, error, edited)
+                decided = self._decided(stage, port, number, kind, given, error, edited)
                 self.fixed[stage, port, number] = decided
                 if decided.edited is None:
                     self.taken[stage][port] += 1
@@ -261,21 +261,21 @@ class HoldingChain(Chain):
         stage: int,
         port: int,
         number: int,
-        verdict: str,
+        kind: str,
         row: dict[str, Any],
         error: UserError,
         edited: dict[str, Any] | None,
-    ) -> Decided:
+    ) -> RecordedDecision:
         before = self.fixed.get((stage, port, number))  # an edited tuple may raise again
-        return Decided(
+        return RecordedDecision(
             self.task.stages[stage].name,
             self.bucket or 0,
             port,
             number,
-            "edit" if verdict == "edit" and edited is not None else "skip",
+            "edit" if kind == "edit" and edited is not None else "skip",
             row if before is None else before.row,
             error.failure.error,
-            edited if verdict == "edit" else None,
+            edited if kind == "edit" else None,
         )
 
     def _decide(
@@ -286,17 +286,20 @@ class HoldingChain(Chain):
         if attendance is None or not attendance.heard:
             raise error
         name = self.task.stages[stage].name
-        place = m.Place(name, self.task.epoch, (self.bucket or 0) + (self._partition << 20), port, number)
+        place = m.TuplePlace(
+            name, self.task.epoch, (self.bucket or 0) + (self._partition << 20), port, number
+        )
         cause = error.__context__
         frames = frames_of(cause) if cause is not None and not error.failure.mismatch else []
         last = f"{frames[-1].file}:{frames[-1].line}" if frames else error.failure.error[:80]
         like = f"{type(cause).__name__ if frames else 'output'} at {last}"
         agent = attendance.agent
-        ruling = agent.rulings.get(place)
-        if ruling is not None and place not in self._ruled:
-            self._ruled.add(place)
-            return ruling.verdict, pickle.loads(ruling.row) if ruling.row else None
-        if (name, like) in agent.rules:
+        before = agent.decisions.get(place)
+        if before is not None and place not in self._decided_before:
+            # once only: a tuple that raises again with that decision needs another one
+            self._decided_before.add(place)
+            return before.kind, pickle.loads(before.row) if before.row else None
+        if (name, like) in agent.skip_all:
             return "skip", None
         decision = attendance.hold(
             m.Held(
@@ -311,7 +314,7 @@ class HoldingChain(Chain):
             ),
             (stage, port, number),
         )
-        return decision.verdict, pickle.loads(decision.row) if decision.row else None
+        return decision.kind, pickle.loads(decision.row) if decision.row else None
 
     # --- undoing ----------------------------------------------------------------------------------------------------
 
@@ -328,9 +331,9 @@ class HoldingChain(Chain):
         for i in range(stage, len(self.loaded)):
             own, made = self.loaded[i], again.loaded[i]
             own.instance, own.capture, own.code = made.instance, made.capture, made.code
-            own.turned, own.gone = made.turned, made.gone
-            if self.turns is not None:
-                self.turns.forget(i, made.code, sum(again.taken[i]))
+            own.switched, own.gone = made.switched, made.gone
+            if self.switches is not None:
+                self.switches.forget(i, made.code, sum(again.taken[i]))
             del own.results.made[made.results.place :]
             if whole or i + 1 < len(self.loaded):
                 own.prints = made.prints
@@ -361,12 +364,12 @@ class _Again(Chain):
                 capture.settle(known)
             results = Results(list(chain.loaded[i].results.made), base.used[i])
             self.loaded.append(loaded_as(instance, capture, base.codes[i], results, _copied(base.prints[i])))
-            self.loaded[i].turned = base.bare[i]
-        self.turns = None
-        if chain.turns is not None:
-            self.turns = Turns(chain.turns.names, self.task.stateful)
-            for i, turn in chain.turns.made[chain._turned_before :]:
-                self.turns.ahead.setdefault(i, []).append(turn)
+            self.loaded[i].switched = base.bare[i]
+        self.switches = None
+        if chain.switches is not None:
+            self.switches = ChainSwitches(chain.switches.names, self.task.stateful)
+            for i, switch in chain.switches.done[chain._switched_before :]:
+                self.switches.ahead.setdefault(i, []).append(switch)
 
     def advance(self) -> None:
         """Process the tuples since the base up to the one that raised."""
@@ -402,8 +405,8 @@ class _Again(Chain):
         raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")
 
     def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
-        if self.turns is not None:
-            self._turn(stage, at)
+        if self.switches is not None:
+            self._switch_code(stage, at)
         place = (stage, port, self.taken[stage][port])
         if place == self.target:
             raise _Reached("the tuple is reached")
