@@ -7,12 +7,15 @@ written. Live objects that are not data (operator instances, functions, DataFram
 from __future__ import annotations
 
 import heapq
+import importlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
 from samovar.graph import operators as ops
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from samovar.graph.reader import Reader
     from samovar.runtime.run import Run
 
-__all__ = ["Graph", "Runner", "Workflow"]
+__all__ = ["Graph", "Workflow", "no_starts"]
 
 Marks = Literal["tau", "every", "none"]
 OnError = Literal["fail", "hold"]
@@ -71,12 +74,22 @@ class Graph:
                 stack.extend(self.ops[up].inputs)
 
 
-class Runner(Protocol):
-    """What starts a workflow; `samovar.runtime` provides it (the graph layer knows no Spark)."""
+_no_start: ContextVar[Callable[[Workflow], WorkflowError] | None] = ContextVar("_no_start", default=None)
 
-    def start(self, flow: Workflow, **options: Any) -> Any: ...
-    def schema(self, flow: Workflow, name: str) -> Any: ...
-    def as_sql(self, graph: Graph) -> Graph: ...
+
+@contextmanager
+def no_starts(problem: Callable[[Workflow], WorkflowError]) -> Iterator[None]:
+    """Have `start` and `run` raise meanwhile, for example while a file is imported that only defines a workflow."""
+    token = _no_start.set(problem)
+    try:
+        yield
+    finally:
+        _no_start.reset(token)
+
+
+def _engine() -> Any:
+    """The module that runs workflows. Found by name when something runs: this layer works without Spark."""
+    return importlib.import_module("samovar.engine")
 
 
 class Workflow:
@@ -89,8 +102,6 @@ class Workflow:
     >>> [op.name for op in flow.graph().ops.values()]
     ['orders', 'large', 'S']
     """
-
-    runner: Runner | None = None  # set by the package, see samovar/__init__.py
 
     def __init__(self, name: str) -> None:
         if not _well_named(name):
@@ -250,7 +261,10 @@ class Workflow:
         columns = any(
             getattr(t, "column", None) is not None for op in graph.ops.values() for t in op.expressions()
         )
-        return self._runner().as_sql(graph) if columns else graph
+        if not columns:
+            return graph
+        as_sql: Graph = _engine().as_sql(graph)
+        return as_sql
 
     @classmethod
     def from_document(cls, document: Any) -> Workflow:
@@ -298,9 +312,7 @@ class Workflow:
         >>> run.result("S").num_rows
         2
         """
-        options = {k: v for k, v in locals().items() if k != "self"}
-        run: Run = self._runner().start(self, **options)
-        return run
+        return self._start({k: v for k, v in locals().items() if k != "self"})
 
     @checked_arguments(**OLD_OPTIONS)
     def run(
@@ -329,19 +341,20 @@ class Workflow:
         [{'n': 2}]
         """
         options = {k: v for k, v in locals().items() if k not in ("self", "progress")}
-        run: Run = self._runner().start(self, **options)
-        return run.wait(progress=progress)
+        return self._start(options).wait(progress=progress)
+
+    def _start(self, options: dict[str, Any]) -> Run:
+        problem = _no_start.get()
+        if problem is not None:
+            raise problem(self)
+        run: Run = _engine().start(self, **options)
+        return run
 
     def schema_of(self, name: str) -> Any:
         """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job."""
         if name not in self._schemas:
-            self._schemas[name] = self._runner().schema(self, name)
+            self._schemas[name] = _engine().schema(self, name)
         return self._schemas[name]
-
-    def _runner(self) -> Runner:
-        if Workflow.runner is None:
-            raise WorkflowError("No engine is loaded.", hint="Use `import samovar as sv`.")
-        return Workflow.runner
 
 
 def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Graph:

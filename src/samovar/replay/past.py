@@ -5,38 +5,142 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from samovar.errors import TimeTravelError, UnknownName
+from samovar.graph.workflow import Workflow
 from samovar.record.log import Interaction
+from samovar.record.store import History, Recording
+from samovar.replay.condition_watch import SERVICES
 from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
 from samovar.replay.provenance import Origin, find_origins
 from samovar.replay.queries import Predicate, find_first, log_rows
 from samovar.replay.state.windows import Travel
 from samovar.replay.trace.tracer import Tracer
+from samovar.runtime.chart_points import chart_data
+from samovar.runtime.exchange.code_switch import SwitchRecord, read_switch_records
 from samovar.runtime.plans import plans_of
-from samovar.runtime.recorded_run import Past as Recorded
+from samovar.runtime.progress import Progress, Status
+from samovar.runtime.run import Run
+from samovar.runtime.sources.rejected_rows import read_rejected
 from samovar.runtime.spark.session import spark_session
-from samovar.runtime.workflow_file import read_graph
+from samovar.runtime.start import resume
+from samovar.runtime.summary import past_progress, read_result, result_frame, status_of
+from samovar.runtime.workflow_file import read_graph, read_workflow
 
 __all__ = ["Past", "open_recording"]
 
 
-class Past(Recorded):
+class Past:
     """A recording opened for looking at. Takes no lock; sees what was committed when it was opened."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, spark: SparkSession | None = None, flow: Any = None
     ) -> None:
-        super().__init__(path)
+        self._recording = Recording.open(path)
         self._spark = spark
         self._flow = flow
         self._made: Travel | None = None
         self._guard = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Past({str(self._recording.path)!r})"
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return self._recording.run_id
+
+    @property
+    def path(self) -> Path:
+        """The folder of the recording."""
+        return self._recording.path
+
+    @property
+    def history(self) -> History:
+        """Committed epochs, published results, the end."""
+        return self._recording.history()
+
+    @property
+    def status(self) -> Status:
+        """completed, failed, stopped; `running` while a process writes it, else `interrupted`."""
+        return status_of(self._recording)
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow as it was, rebuilt from the recording. Runs no operator code."""
+        return read_workflow(self._recording)
+
+    @property
+    def progress(self) -> Progress:
+        """Counters as of the last committed epoch."""
+        return past_progress(self._recording)
+
+    def result(self, sink: str = "S") -> pa.Table:
+        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
+        return read_result(self._recording, self.history, read_graph(self._recording), sink)
+
+    def dataframe(self, sink: str = "S") -> DataFrame:
+        """The rows a sink kept, as a Spark DataFrame over the recording's files."""
+        return result_frame(self._session(), self._recording, self.history, read_graph(self._recording), sink)
+
+    @property
+    def switches(self) -> list[tuple[int, SwitchRecord]]:
+        """Where operators switched to other code inside an epoch: the epoch, and `operator`, `bucket` (its key
+        partition), `version` and `tuples` (how many it had taken of the epoch in that partition).
+        """
+        epochs = [e for e in self.history.epochs if e.switched]
+        return [
+            (e.epoch, t)
+            for e in epochs
+            for t in read_switch_records(self._recording.checked_folder(e, "switches"))
+        ]
+
+    def chart(self, name: str) -> dict[str, Any]:
+        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
+        return chart_data(self._recording, self.history, read_graph(self._recording), name)
+
+    def rejected(self, source: str) -> pa.Table:
+        """Rows of a source that did not parse: file, line, text."""
+        return read_rejected(self._recording, source)
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes by kind."""
+        return self._recording.sizes()
+
+    def resume(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        flow: Workflow | None = None,
+        master: str | None = None,
+        conf: dict[str, str] | None = None,
+        interactive: bool | None = None,
+    ) -> Run:
+        """Go on after the last committed epoch. Inputs must be as they were.
+
+        The files of all committed epochs are read first. Where one is damaged or gone, the run goes on before the epoch
+        it belongs to, and says so: in the log, in `run.progress.note` and as a warning of the logger `samovar`.
+        """
+        return resume(
+            self.path,
+            SERVICES,
+            spark=spark,
+            flow=flow,
+            master=master,
+            conf=conf,
+            interactive=interactive,
+        )
+
+    # --- going to a moment ------------------------------------------------------------------------------------------
+
+    def _session(self) -> SparkSession:
+        return self._spark if self._spark is not None else spark_session()
 
     @property
     def _travel(self) -> Travel:
@@ -48,7 +152,7 @@ class Past(Recorded):
                         "No epoch of this run was committed: there is no past to go to.",
                         hint="Resume the run, or start it anew.",
                     )
-                session = self._spark if self._spark is not None else spark_session()
+                session = self._session()
                 found = plans_of(self._recording, history, session, flow=self._flow)
                 self._made = Travel(
                     Tracer(

@@ -50,8 +50,7 @@ from samovar.runtime.exchange.fingerprints import told_in
 from samovar.runtime.exchange.task import Version
 from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
-from samovar.runtime.live.expression_change import expressions_at, plan_with
-from samovar.runtime.live.modification import code_at
+from samovar.runtime.live.modification import code_at, expressions_at, plan_with
 from samovar.runtime.sources.input_files import check_unchanged
 from samovar.runtime.sources.units import Source
 from samovar.runtime.spark.job_tags import tagged
