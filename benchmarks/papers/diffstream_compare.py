@@ -13,7 +13,7 @@ from benchmarks.papers.charts import Chart, Series
 from benchmarks.papers.context import Context, ratios, steady
 from benchmarks.papers.experiment import Experiment, Figure, Raw, Row, Size
 
-__all__ = ["EXPERIMENTS", "GENERAL", "STRUCTURED", "UNREADABLE"]
+__all__ = ["BY_FUNCTION", "EXPERIMENTS", "OF_TWO", "STRUCTURED"]
 
 
 # --- the matcher
@@ -88,9 +88,9 @@ STRUCTURED = (
     "keyed by 100, synchronised",
     "punctuated",
 )
-GENERAL = ("a function, same order", "a function, other order in 100", "a function, other order in 1,000")
-UNREADABLE = ("an unreadable function, in 100", "an unreadable function, in 1,000")
-_CASES = (*STRUCTURED, *GENERAL, "a function of calls, in 1,000", *UNREADABLE)
+BY_FUNCTION = ("keyed by a function, same order", "keyed by a function, in 1,000")
+OF_TWO = ("a function of two, same order", "a function of two, in 100", "a function of two, in 1,000")
+_CASES = (*STRUCTURED, *BY_FUNCTION, *OF_TWO)
 MATCHER = Experiment(
     "diffstream.matcher",
     _matched,

@@ -48,6 +48,8 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from samovar.text import row_text
+
 __all__ = [
     "ChannelProblem",
     "CommandRefused",
@@ -199,7 +201,7 @@ class OperatorFailed(RunError):
         hint: str | None = None,
         during: str = "the end of its input",
     ) -> None:
-        shown = during if row is None else _short(row)
+        shown = during if row is None else row_text(row)
         where = f"\n\n{traceback.rstrip()}" if traceback.strip() else ""
         super().__init__(
             f"Operator '{operator}' {self._verb} {error}\nwhile it processed {shown} (epoch {epoch}).{where}",
@@ -234,7 +236,7 @@ class ExpressionFailed(RunError):
         note: str = "",
         traceback: str = "",
     ) -> None:
-        shown = f"\nThe row: {_short(row)}" if row is not None else ""
+        shown = f"\nThe row: {row_text(row)}" if row is not None else ""
         more = f"\n{note}" if note else ""
         where = f"\n\n{traceback.rstrip()}" if traceback.strip() else ""
         super().__init__(
@@ -340,8 +342,3 @@ class NotInWorkspace(WorkspaceError):
 
 class OutsideWorkspace(WorkspaceError):
     """A path that leads out of the workspace."""
-
-
-def _short(row: Mapping[str, Any], limit: int = 600) -> str:
-    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in row.items()) + "}"
-    return text if len(text) <= limit else text[: limit - 3] + "..."

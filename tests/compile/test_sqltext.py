@@ -10,12 +10,11 @@ from samovar.compile.sqltext import (
     SqlTextError,
     is_plain_name,
     matching_bracket,
-    quote_name,
-    quote_string,
     split_alias,
     split_top_level,
     tokenise,
 )
+from samovar.text import quote_name, quote_text
 
 
 def test_strings_names_and_comments_hide_what_is_in_them() -> None:
@@ -61,7 +60,7 @@ def test_plain_names_need_no_backticks() -> None:
 def test_quoting_gives_one_token(text: str) -> None:
     (name,) = tokenise(quote_name(text))
     assert (name.kind, name.name) == ("quoted", text)
-    (string,) = tokenise(quote_string(text))
+    (string,) = tokenise(quote_text(text))
     assert string.kind == "string"
 
 

@@ -89,6 +89,8 @@ def test_a_recording_against_a_table_leads_to_what_gave_the_row(spark: Any, best
     verdict = compare(past, spark.createDataFrame(wrong, spark.createDataFrame(past.result("S")).schema))
     moment = verdict.moment("left")
     assert moment.pending("large")[0].row["amount"] == 17.0
+    by_path = compare(past.path, verdict.origins["right"].df, spark=spark).moment("left")
+    assert by_path.pending("large")[0].row == moment.pending("large")[0].row
     with pytest.raises(SideProblem, match="Expected a recording on the right side"):
         verdict.moment("right")
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 import websockets.sync.client as ws
-from pycrdt import Doc
+from pycrdt import Doc, create_sync_message, create_update_message
 from tests.server.support import SMALL
 
 from samovar.server.app import STATIC
 from samovar.server.documents.document_form import read, shared_form, write
-from samovar.server.documents.yjs_protocol import Update, parse, state_vector_message, update_message
+from samovar.server.documents.yjs_protocol import parse
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
@@ -119,7 +119,7 @@ def test_a_killed_server_loses_no_edit(tmp_path: Path) -> None:
     with workbench(folder) as (link, process):
         with _room(link) as socket:
             write(doc, SMALL)
-            socket.send(update_message(doc.get_update()))
+            socket.send(create_update_message(doc.get_update()))
             _exchange(socket, doc)  # the answer comes after all that was sent before
         process.kill()
     late: Doc[Any] = Doc()
@@ -135,11 +135,11 @@ def _room(link: str) -> ws.ClientConnection:
 
 def _exchange(socket: ws.ClientConnection, doc: Doc[Any]) -> None:
     """Ask for what is missing and take it."""
-    socket.send(state_vector_message(doc.get_state()))
+    socket.send(create_sync_message(doc))
     while True:
         data = bytes(socket.recv(timeout=30))  # type: ignore[arg-type]
-        message = parse(data)
-        if isinstance(message, Update):
-            doc.apply_update(message.update)
+        kind, payload = parse(data)
+        if kind == "update":
+            doc.apply_update(payload)
             if data[1] == 1:
                 return

@@ -14,19 +14,12 @@ from typing import Any
 
 import httpx
 import uvicorn
-from pycrdt import Doc, Map, Text
+from pycrdt import Doc, Map, Text, create_sync_message, create_update_message
 
 from samovar.server.app import make_app
 from samovar.server.documents.document_form import new_id, read, shared_form
 from samovar.server.documents.rooms import Member, Room
-from samovar.server.documents.yjs_protocol import (
-    Awareness,
-    StateVector,
-    Update,
-    parse,
-    state_vector_message,
-    update_message,
-)
+from samovar.server.documents.yjs_protocol import answer_message, parse
 from samovar.server.limits import Limits
 from samovar.server.services import Parts
 from samovar.server.spark_service import Engine
@@ -148,7 +141,7 @@ class Client:
         self.member = Member(inbox.append)
         self.room = room
         room.join(self.member)
-        self.outbox.append(state_vector_message(self.doc.get_state()))
+        self.outbox.append(create_sync_message(self.doc))
 
     def disconnect(self) -> None:
         """What was on its way in either direction is lost."""
@@ -160,7 +153,7 @@ class Client:
 
     def _edited(self, event: Any) -> None:
         if self.room is not None and not self._taking:
-            self.outbox.append(update_message(event.update))
+            self.outbox.append(create_update_message(event.update))
 
     def deliver(self, random: Random | None = None) -> bool:
         """Deliver one message, out or in; False when there is none."""
@@ -177,16 +170,14 @@ class Client:
 
     def _take(self, data: bytes) -> None:
         match parse(data):
-            case StateVector(vector):
-                self.outbox.append(update_message(self.doc.get_update(vector), answer=True))
-            case Update(update):
+            case "vector", vector:
+                self.outbox.append(answer_message(self.doc.get_update(vector)))
+            case "update", update:
                 self._taking = True
                 try:
                     self.doc.apply_update(update)
                 finally:
                     self._taking = False
-            case Awareness():
-                pass
 
 
 KINDS = {"filter": {"condition": '"true"'}, "limit": {"n": "5"}, "union": {}, "distinct": {}, "sink": {}}

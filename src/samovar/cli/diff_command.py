@@ -14,7 +14,6 @@ from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_
 from samovar.cli.shared_options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.terminal import output, print_json
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
-from samovar.diff.tables.table_inputs import is_recording
 from samovar.errors import SamovarError
 
 if TYPE_CHECKING:
@@ -60,11 +59,13 @@ def diff(
         raise typer.BadParameter(f"Expected types, kinds or exact, got '{schema}'.", param_hint="--schema")
     if debug not in (None, "left", "right"):
         raise typer.BadParameter(f"Expected left or right, got '{debug}'.", param_hint="--debug")
+    from samovar.replay.past import Past
+
     depends, equal = depends_of(ordered, keyed or []), equality_of(columns, tolerance or [], relative)
     try:
         spark = session(master, spark_settings(conf or []), Output(json=json, quiet=json))
         sides = [operand(given, folder, spark) for given in (left, right)]
-        if debug is not None and not is_recording(sides[0 if debug == "left" else 1]):
+        if debug is not None and not isinstance(sides[0 if debug == "left" else 1], Past):
             raise SideProblem(f"Expected, with --debug {debug}, a recording on the {debug} side, got none.")
         verdict = compare(
             *sides,
@@ -88,7 +89,7 @@ def diff(
     else:
         output().print(verdict.explain(rows=rows), markup=False, soft_wrap=True)
     if debug is not None and not verdict.equivalent:
-        _open(verdict, debug, spark, json)
+        _open(verdict, sides, debug, spark, json)
     raise typer.Exit(0 if verdict.equivalent else 1)
 
 
@@ -102,10 +103,11 @@ def _as_options(message: str) -> str:
     )
 
 
-def _open(verdict: TableVerdict, side: str, spark: SparkSession, json: bool) -> None:
+def _open(verdict: TableVerdict, sides: list[Any], side: str, spark: SparkSession, json: bool) -> None:
     """The debugger at the moment where a side parts; without a terminal, where that is."""
     from samovar.cli.debug.debug_command import open_at
 
-    moment: Any = verdict.moment("left" if side == "left" else "right")
-    past = verdict.origins["left" if side == "left" else "right"].origin
+    past, moment = (
+        (sides[0], verdict.moment("left")) if side == "left" else (sides[1], verdict.moment("right"))
+    )
     open_at(past, moment, spark, prompt=sys.stdin.isatty() and not json, json=json)

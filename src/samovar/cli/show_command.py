@@ -30,6 +30,7 @@ from samovar.runtime.progress import OperatorProgress
 from samovar.runtime.sources.rejected_rows import read_rejected, reading_hint
 from samovar.runtime.summary import recorded_progress
 from samovar.runtime.workflow_file import read_sources
+from samovar.text import shortened
 
 __all__ = ["show"]
 
@@ -303,15 +304,10 @@ def _show_log(found: Found, json: bool) -> None:
     for fact in facts:
         when = datetime.fromtimestamp(fact.pop("at")).astimezone()
         kind = fact.pop("fact")
-        rest = "  ".join(f"{k}={_short(v)}" for k, v in fact.items())
+        rest = "  ".join(f"{k}={shortened(' '.join(str(v).split()), 160)}" for k, v in fact.items())
         console.print(
             Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest),
             soft_wrap=True,
         )
     if found.damage is not None:
         console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
-
-
-def _short(value: Any, limit: int = 160) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."

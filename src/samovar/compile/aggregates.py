@@ -49,10 +49,10 @@ from samovar.compile.sqltext import (
     UnsupportedSqlError,
     aggregate_calls,
     is_call,
-    quote_name,
     split_alias,
     tokenise,
 )
+from samovar.text import quote_name
 
 __all__ = [
     "ORDER_SENSITIVE",

@@ -44,7 +44,8 @@ from samovar.compile.printed_columns import (
     parse_printed,
     string_end,
 )
-from samovar.compile.sqltext import AGGREGATES, SqlTextError, is_plain_name, quote_name, tokenise
+from samovar.compile.sqltext import AGGREGATES, SqlTextError, is_plain_name, tokenise
+from samovar.text import quote_name
 
 __all__ = ["MAX_CANDIDATES", "Usage", "column_to_sql", "quiet_analysis", "sort_column"]
 

@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 from samovar.compile.chance import draws, seeded, uniform_as_rand
 from samovar.compile.clock import at_time
 from samovar.compile.columns import quiet_analysis
-from samovar.compile.sqltext import quote_name
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
+from samovar.text import quote_name
 
 __all__ = ["epoch_expressions"]
 

@@ -27,7 +27,6 @@ from samovar.compile.native import (
     plain_aggregate,
     positioned,
     positions_last,
-    quoted,
     sort_column,
     visible,
 )
@@ -36,6 +35,7 @@ from samovar.compile.plan import ROWS, Plan
 from samovar.compile.sqltext import stars
 from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, PORT, position_columns
+from samovar.text import quote_name
 
 __all__ = ["EpochInputs", "Frames"]
 
@@ -166,7 +166,7 @@ class Frames:
         """The whole output of an operator without columns nobody needs."""
         df = self.whole(name)
         needed = needed_columns(self.plan, name)
-        return df if needed is None else df.select(*map(quoted, needed), *hidden(df))
+        return df if needed is None else df.select(*map(quote_name, needed), *hidden(df))
 
     def _trimmed(self, name: str, df: DataFrame) -> DataFrame:
         """Positions an operator's consumers do not need are dropped where they end."""
@@ -287,7 +287,7 @@ class Frames:
             positions = hidden(df) if self.plan.ordered(name) else []
             used = _used_columns(op, visible(df))
             if used:
-                return df.select(*map(quoted, used), *positions)
+                return df.select(*map(quote_name, used), *positions)
             return positions_last(df) if positions else df.drop(*hidden(df))
         return positions_last(self._bare(name, df))
 
@@ -400,7 +400,7 @@ class Frames:
             parts: list[Column] = [*own, *([F.lit(-1)] * (width - len(own))), F.lit(port)]
             names = position_columns(width + 1)
             columns = [
-                F.struct(*map(quoted, visible(df))).alias(f"__sv_v{port}"),
+                F.struct(*map(quote_name, visible(df))).alias(f"__sv_v{port}"),
                 F.lit(port).alias(PORT),
                 *(c.cast("bigint").alias(n) for n, c in zip(names, parts, strict=True) if width),
             ]
@@ -443,7 +443,7 @@ def _used_columns(op: ops.Aggregate, names: Sequence[str]) -> list[str]:
     if unsure or len({n.lower() for n in names}) < len(names):
         return []
     said = " ".join(texts).lower()
-    return [n for n in names if n.lower() in said or quoted(n).lower() in said]
+    return [n for n in names if n.lower() in said or quote_name(n).lower() in said]
 
 
 def _orderable(kind: DataType) -> bool:

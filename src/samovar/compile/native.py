@@ -21,6 +21,7 @@ from samovar.compile.sqltext import Star, stars, tokenise
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
+from samovar.text import quote_name
 
 __all__ = [
     "apply_native",
@@ -33,7 +34,6 @@ __all__ = [
     "plain_aggregate",
     "positioned",
     "positions_last",
-    "quoted",
     "sort_column",
     "starless",
     "visible",
@@ -50,11 +50,6 @@ def visible(df: DataFrame) -> list[str]:
 def hidden(df: DataFrame) -> list[str]:
     """The position columns, in order."""
     return [c for c in df.columns if _POSITION.match(c)]
-
-
-def quoted(name: str) -> str:
-    """A column's name as SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def as_column(text: str) -> Column:
@@ -113,7 +108,7 @@ def positioned(
         return df.select("*", *made)
     left = [c for c in df.columns if c not in gone]
     if len({c.lower() for c in left}) == len(left):
-        return df.select(*map(quoted, left), *made)
+        return df.select(*map(quote_name, left), *made)
     waiting = [f"{n}_" for n in names]
     both = df.select("*", *(_as_place(c, n) for n, c in zip(waiting, columns, strict=True)))
     return both.drop(*gone).withColumnsRenamed(dict(zip(waiting, names, strict=True)))

@@ -18,7 +18,7 @@ from samovar.compile.chance import draws
 from samovar.compile.columns import quiet_analysis
 from samovar.compile.epoch_expressions import epoch_expressions
 from samovar.compile.levels import Placement, place
-from samovar.compile.native import quoted, starless
+from samovar.compile.native import starless
 from samovar.compile.qualifiers import Qualifiers
 from samovar.compile.shapes import Shape, has_window
 from samovar.errors import SchemaProblem
@@ -27,6 +27,7 @@ from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import position_columns
+from samovar.text import quote_name
 
 __all__ = ["ROWS", "Plan", "make_plan", "needs_order"]
 
@@ -68,8 +69,8 @@ class Plan:
         if isinstance(op, ops.Aggregate):
             return op.keys
         if isinstance(op, ops.DropDuplicates) and op.subset is not None:
-            return tuple(f"{quoted(c)} AS __k{i}" for i, c in enumerate(op.subset))
-        return tuple(quoted(c) for c in self.schemas[name].names)
+            return tuple(f"{quote_name(c)} AS __k{i}" for i, c in enumerate(op.subset))
+        return tuple(quote_name(c) for c in self.schemas[name].names)
 
     def partitions(self, name: str) -> int:
         """In how many partitions a stateful Python operator runs."""
@@ -200,7 +201,7 @@ def _cut(spark: SparkSession, analysis: Analysis, op: Any, width: int) -> Accumu
         return Accumulators((), (), ())
     positions = position_columns(width)
     if isinstance(op, ops.DropDuplicates):
-        row = "struct(" + ", ".join(quoted(c) for c in schema.names) + ")"
+        row = "struct(" + ", ".join(quote_name(c) for c in schema.names) + ")"
         at = "struct(" + ", ".join(positions) + ")"
         return Accumulators(
             (f"min_by({row}, {at}) AS __a0", f"min({at}) AS __a1"),

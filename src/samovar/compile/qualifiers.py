@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from samovar.compile.columns import quiet_analysis
-from samovar.compile.native import quoted, visible
+from samovar.compile.native import visible
 from samovar.ids import HIDDEN
+from samovar.text import quote_name
 
 __all__ = ["Qualifiers", "column_qualifiers", "marked", "requalified", "with_marks"]
 
@@ -52,7 +53,7 @@ def with_marks(df: DataFrame, tag: str) -> DataFrame:
     """The frame with marks on the columns that were computed and have none; they have no qualifiers either."""
     names = [name.lower() for name in df.columns]
     new = {
-        field.name: F.col(quoted(field.name)).alias(field.name, metadata={_MARK: f"{tag}.{i}"})
+        field.name: F.col(quote_name(field.name)).alias(field.name, metadata={_MARK: f"{tag}.{i}"})
         for i, field in enumerate(df.schema.fields)
         if _MARK not in (field.metadata or {}) and names.count(field.name.lower()) == 1
     }
@@ -72,7 +73,7 @@ def column_qualifiers(df: DataFrame, known: Collection[str]) -> tuple[tuple[str,
             continue
         try:
             with quiet_analysis():
-                own = df.select(F.col(f"{quoted(qualifier)}.*")).schema.fields
+                own = df.select(F.col(f"{quote_name(qualifier)}.*")).schema.fields
         except PySparkException:
             continue
         for key in map(_key, own):
@@ -107,7 +108,7 @@ def requalified(df: DataFrame, qualifiers: Qualifiers) -> DataFrame:
         made = made.lateralJoin(df.sparkSession.sql("SELECT 1").select(*own).alias(qualifier))
     return made.select(
         *(
-            F.col(f"{quoted(q)}.{quoted(name)}") if q is not None else F.col(place).alias(name)
+            F.col(f"{quote_name(q)}.{quote_name(name)}") if q is not None else F.col(place).alias(name)
             for place, name, q in zip(places, names, chosen, strict=True)
         ),
         *(c for c in df.columns if c.startswith(HIDDEN)),

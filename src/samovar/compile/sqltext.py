@@ -27,8 +27,6 @@ __all__ = [
     "is_call",
     "is_plain_name",
     "matching_bracket",
-    "quote_name",
-    "quote_string",
     "replace_calls",
     "split_alias",
     "split_top_level",
@@ -300,16 +298,6 @@ def replace_calls(sql: str, replacement: Callable[[str, list[str]], str | None])
 def is_plain_name(name: str) -> bool:
     """Whether a name can stand in SQL text without backticks."""
     return _PLAIN.match(name) is not None and name.lower() not in _KEYWORDS
-
-
-def quote_name(name: str) -> str:
-    """A name as one SQL identifier in backticks, always."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quote_string(value: str) -> str:
-    """A value as a SQL string literal (for Spark's default `escapedStringLiterals=false`)."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from samovar.files import new_folder
 
 __all__ = [
     "FEWEST",
@@ -121,13 +122,8 @@ def payments_folder(rows: int = ROWS, *, cache: Path | None = None) -> Path:
     root = cache or Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar")
     folder = root / "demo" / f"payments-v{VERSION}-{rows}"
     if not folder.is_dir():
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
-        shutil.rmtree(temporary, ignore_errors=True)
-        write_payments(temporary, rows)
-        try:
-            temporary.rename(folder)
-        except OSError:  # somebody else was quicker
-            shutil.rmtree(temporary, ignore_errors=True)
+        with new_folder(folder) as temporary:
+            write_payments(temporary, rows)
     return folder
 
 

@@ -20,6 +20,7 @@ from samovar.diff.equality import as_equality
 from samovar.diff.programs.generated_rows import Rows, hypothesis, is_strategy
 from samovar.diff.programs.program import Outcome, named_inputs, outcome_of, same_outcome
 from samovar.diff.verdict import Verdict
+from samovar.text import row_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,7 @@ class Checked:
                 title = "Input" if len(self.inputs) == 1 else f"Input '{name}'"
                 lines += ["", f"{title}, {count} row{'s' * (count > 1)}:" if count else f"{title}: no rows."]
                 rows = given.slice(0, _SHOWN).to_pylist() if isinstance(given, pa.Table) else given[:_SHOWN]
-                lines += [f"  {_line(row)}" for row in rows]
+                lines += [f"  {row_text(row, 160)}" for row in rows]
                 lines += [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
         lines += ["", self.problem]
         if self.seed is not None:
@@ -190,8 +191,3 @@ def _table(value: Any, spark: Any) -> Any:
     if isinstance(value, (list, tuple)) and value and all(isinstance(row, Mapping) for row in value):
         return pa.Table.from_pylist(list(value))
     return as_side(value, "left", spark).df
-
-
-def _line(row: Mapping[str, Any], limit: int = 160) -> str:
-    text = ", ".join(f"{k}={v!r}" for k, v in row.items())
-    return text if len(text) <= limit else text[: limit - 3] + "..."

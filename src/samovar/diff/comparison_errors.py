@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samovar.errors import SamovarError
+from samovar.text import shown
 
 __all__ = [
     "CheckpointProblem",
@@ -27,21 +28,17 @@ __all__ = [
     "ProgramProblem",
     "SchemasDiffer",
     "SideProblem",
-    "shown",
 ]
-
-
-def shown(value: Any, limit: int = 300) -> str:
-    """A value on one line of a message."""
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 class DiffError(SamovarError):
     """A comparison cannot be made as asked. `events` are the events that show it, if there are any."""
 
     def __init__(self, message: str, *, events: Sequence[Any] = (), hint: str | None = None) -> None:
-        lines = [message, *(f"  event {name}: {shown(e)}" for name, e in zip("abc", events, strict=False))]
+        lines = [
+            message,
+            *(f"  event {name}: {shown(e, 300)}" for name, e in zip("abc", events, strict=False)),
+        ]
         super().__init__("\n".join(lines), hint=hint)
         self.events = tuple(events)
 

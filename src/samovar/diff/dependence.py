@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.diff.comparison_errors import DependenceProblem, shown
+from samovar.diff.comparison_errors import DependenceProblem
 from samovar.diff.event_values import canonical, cells
+from samovar.text import shown
 
 __all__ = [
     "Clause",
@@ -31,6 +32,7 @@ __all__ = [
     "synchronised",
 ]
 
+_PURPOSE = "used by the dependence"
 By = str | Mapping[str, Any] | Callable[[Any], Any]
 
 
@@ -45,7 +47,7 @@ class Predicate:
     def test(self, event: Any) -> bool:
         """Whether the event has the property; null counts as no."""
         if self.function is None:
-            values = cells(event, tuple(c for c, _ in self.columns), "used by the dependence")
+            values = cells(event, tuple(c for c, _ in self.columns), _PURPOSE)
             return all(v in allowed for v, (_, allowed) in zip(values, self.columns, strict=True))
         try:
             return bool(self.function(event))
@@ -66,9 +68,21 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Key:
-    """Events with the same values in these columns depend on each other; without columns, all do."""
+    """Events with the same values in these columns, or the same `by`, depend on each other; without either, all do."""
 
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    by: Callable[[Any], Any] | None = None
+
+    def of(self, event: Any) -> Any:
+        """The key of an event."""
+        if self.by is None:
+            return cells(event, self.columns, _PURPOSE) if self.columns else ()
+        try:
+            return canonical(self.by(event))
+        except Exception as error:
+            raise DependenceProblem(
+                f"The key function of the dependence raised {type(error).__name__}: {error}", events=(event,)
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -163,12 +177,23 @@ def as_dependence(value: Any) -> Dependence:
 independent = Dependence()
 """No order matters: two streams are equivalent if they hold the same events as often."""
 
-ordered = Dependence((Key(()),))
+ordered = Dependence((Key(),))
 """Every order matters."""
 
 
-def keyed(*columns: str) -> Dependence:
-    """In order for each key, free across keys. Null is a key like any other."""
+def keyed(*columns: str, by: Callable[[Any], Any] | None = None) -> Dependence:
+    """In order for each key, free across keys. Null is a key like any other.
+
+    The key is the values of some columns, which is fastest, or what a function of an event returns: `keyed(by=zone)`.
+    Its answer must depend on the event alone, and be the same for equal events.
+    """
+    if by is not None:
+        if columns or not callable(by):
+            raise DependenceProblem(
+                f"Expected columns or a function of an event as the key, got {shown(columns or by)}.",
+                hint="For both, return them from the function: keyed(by=lambda e: (e['city'], zone(e))).",
+            )
+        return Dependence((Key(by=by),))
     return Dependence((Key(_names(columns, "keyed('taxi')")),))
 
 
@@ -210,7 +235,7 @@ def _holds(clause: Clause, a: Any, b: Any) -> bool:
     if isinstance(clause, Function):
         return clause.ask(a, b)
     if isinstance(clause, Key):
-        return _same(clause.columns, a, b)
+        return bool(clause.of(a) == clause.of(b))
     if isinstance(clause, Synchronising):
         return (clause.by.test(a) or clause.by.test(b)) and _same(clause.within, a, b)
     time_a, time_b = (cells(e, (clause.time,), "the time of the dependence")[0] for e in (a, b))
@@ -218,16 +243,15 @@ def _holds(clause: Clause, a: Any, b: Any) -> bool:
 
 
 def _same(columns: tuple[str, ...], a: Any, b: Any) -> bool:
-    purpose = "used by the dependence"
-    return not columns or cells(a, columns, purpose) == cells(b, columns, purpose)
+    return not columns or cells(a, columns, _PURPOSE) == cells(b, columns, _PURPOSE)
 
 
 def _simplest(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
     """Without clauses that another one contains: a key of more columns, or anything beside `ordered`."""
     distinct = list(dict.fromkeys(clauses))
-    keys = [set(c.columns) for c in distinct if isinstance(c, Key)]
+    keys = [set(c.columns) for c in distinct if isinstance(c, Key) and c.by is None]
     if set() in keys:
-        return (Key(()),)
+        return (Key(),)
     return tuple(c for c in distinct if not (isinstance(c, Key) and any(k < set(c.columns) for k in keys)))
 
 
@@ -265,6 +289,8 @@ def _predicate(by: Any) -> Predicate:
 def _words(clause: Clause) -> str:
     if isinstance(clause, Function):
         return "dependent by a function"
+    if isinstance(clause, Key) and clause.by is not None:
+        return f"in order for each value of {getattr(clause.by, '__name__', 'a function').strip('<>')}"
     if isinstance(clause, Key):
         return f"in order for each {', '.join(clause.columns)}" if clause.columns else "ordered"
     if isinstance(clause, Synchronising):

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.diff.comparison_errors import EqualityProblem, shown
+from samovar.diff.comparison_errors import EqualityProblem
 from samovar.diff.event_values import SIDES, Side, canonical, cells
+from samovar.text import shown
 
 __all__ = ["Equality", "Tolerance", "accepts", "as_equality", "equality"]
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import EventProblem, shown
+from samovar.diff.comparison_errors import EventProblem
 from samovar.errors import nearest
+from samovar.text import shown
 
 __all__ = ["OTHER", "SIDES", "Side", "as_event", "canonical", "cells", "check_side", "rows_of"]
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import SideProblem, shown
+from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.dependence import independent
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.matcher.matcher import Matcher
 from samovar.diff.verdict import Verdict
+from samovar.text import shown
 
 __all__ = ["match"]
 

@@ -21,13 +21,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from samovar.diff.comparison_errors import DiffError, SideProblem, shown
+from samovar.diff.comparison_errors import DiffError, SideProblem
 from samovar.diff.dependence import independent
 from samovar.diff.event_values import OTHER, SIDES, Side, check_side
 from samovar.diff.matcher.matcher import Matcher
 from samovar.diff.streams.monitor_checkpoint import Judge, Store
 from samovar.diff.streams.stream_comparison import Batch, Comparison, Metrics
 from samovar.diff.verdict import Verdict
+from samovar.text import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

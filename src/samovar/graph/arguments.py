@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from samovar.errors import WorkflowError, nearest
 from samovar.graph.operators.base import Expr, expr
+from samovar.text import quote_name
 
 __all__ = [
     "call",
@@ -70,7 +71,7 @@ def quoted(name: str) -> str:
     parts = name.split(".")
     if "`" in name or all(part == "*" or (part.isidentifier() and part.isascii()) for part in parts):
         return name
-    return f"`{name}`"
+    return quote_name(name)
 
 
 def names_of(subset: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -24,6 +24,7 @@ from samovar.graph.operators.base import Op, expr
 from samovar.graph.pyspark_names import FRAME, missing
 from samovar.graph.shorthand_methods import Shorthands
 from samovar.graph.writer import Writer
+from samovar.text import quote_name
 
 if TYPE_CHECKING:
     from samovar.graph.workflow import Workflow
@@ -337,7 +338,7 @@ class Frame(Shorthands):
                 f"Expected the number of a column from 1 to {len(names)}, got {number}.",
                 hint=f"Columns: {', '.join(names)}.",
             )
-        return f"`{names[number - 1].replace('`', '``')}`"
+        return quote_name(names[number - 1])
 
     def agg(self, *exprs: Any, name: str | None = None) -> Frame:
         """Aggregates over all rows."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import pickle
 import struct
 import sys
-import uuid
 import zlib
 from collections.abc import Iterable
 from itertools import islice
@@ -20,6 +19,7 @@ from typing import Any
 import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
+from samovar.files import write_file
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, StateList, StateMap, declared
 from samovar.record.blocks import Patch, changed_blocks, joined, patched
@@ -276,12 +276,7 @@ def write_state(path: Path, header: Header, payload: dict[str, Any]) -> int:
     head = msgspec.msgpack.encode(msgspec.structs.replace(header, python=PYTHON))
     data = _MAGIC + _LENGTHS.pack(len(head), len(body)) + head + body
     data += struct.pack("<I", zlib.crc32(data))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(
-        f".{path.name}.{uuid.uuid4().hex}.tmp"
-    )  # other hosts have the same process ids
-    temporary.write_bytes(data)
-    temporary.replace(path)
+    write_file(path, data)
     return len(data)
 
 

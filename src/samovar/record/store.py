@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, StorageProblem
+from samovar.files import write_file
 from samovar.record.addresses import local_folder
 from samovar.record.digests import (
     DAMAGED_START,
@@ -428,9 +429,7 @@ class Recording:
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(json.dumps(value, indent=1, default=str))
-        temporary.replace(self.path / name)
+        write_file(self.path / name, json.dumps(value, indent=1, default=str))
 
     def read_json(self, name: str) -> Any:
         """A small file of plain data."""

@@ -23,7 +23,7 @@ from samovar.compile.analysis import empty_frame
 from samovar.compile.columns import quiet_analysis
 from samovar.compile.plan import Plan
 from samovar.errors import TimeTravelError, nearest
-from samovar.runtime.failures.spark_errors import Said
+from samovar.runtime.failures.spark_errors import SparkError
 
 __all__ = ["Asked", "rows_asked"]
 
@@ -81,7 +81,7 @@ def _refused(
 ) -> TimeTravelError:
     condition = str(error.getCondition() or "")
     if not isinstance(error, AnalysisException) or not condition.startswith("UNRESOLVED_COLUMN"):
-        said = Said.of(error).message.splitlines()[0]
+        said = SparkError.of(error).line
         return TimeTravelError(f"The condition {text!r} cannot be evaluated: {said}", operator=operator)
     name = str((error.getMessageParameters() or {}).get("objectName", "")).replace("`", "")
     more = f" or gives ({', '.join(given)})" if set(given) != set(taken) else ""

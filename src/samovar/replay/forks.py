@@ -21,7 +21,7 @@ import msgspec
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from samovar.compile.native import hidden, quoted
+from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
 from samovar.errors import RunError, SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
@@ -57,6 +57,7 @@ from samovar.runtime.run_thread import PreparedRun
 from samovar.runtime.sources.units import ROW_BITS, Source, Unit, read_units
 from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import write_down
+from samovar.text import quote_name
 
 __all__ = ["Cut", "changed_graph", "start_fork"]
 
@@ -361,7 +362,7 @@ def _write_parts(
         if name not in source.struct.names:
             raise UnknownName(name, source.struct.names, what=f"a column of '{source.name}'")
         kind = source.struct[name].dataType
-        edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quoted(name)))
+        edited = F.when(place == first, F.lit(value).cast(kind)).otherwise(F.col(quote_name(name)))
         df = df.withColumn(name, edited)
     df = df.withColumn(_PART, (place >= first).cast("int")).coalesce(1)
     df = df.sortWithinPartitions(_PART, *order).drop(*order)

@@ -29,6 +29,7 @@ from samovar.replay.trace.stepper import (
     waiting,
 )
 from samovar.runtime.run import Run
+from samovar.text import shown
 
 __all__ = ["Moment", "StepInfo"]
 
@@ -430,8 +431,8 @@ class Moment:
         at = self._trace.step(found.at)
         other = self._trace.step(found.step)
         return (
-            f"The next tuple of '{found.operator}' cannot be stepped over alone: at '{at.operator}', {_short(at.row)} "
-            f"comes before the end of its scope, and belongs to the next tuple {_short(other.row)}."
+            f"The next tuple of '{found.operator}' cannot be stepped over alone: at '{at.operator}', {_row(at)} "
+            f"comes before the end of its scope, and belongs to the next tuple {_row(other)}."
         )
 
     def _to(
@@ -515,6 +516,5 @@ class Moment:
         )
 
 
-def _short(row: Mapping[str, Any] | None) -> str:
-    text = "the end of its input" if row is None else repr(dict(row))
-    return text if len(text) <= 120 else f"{text[:117]}..."
+def _row(step: Step) -> str:
+    return "the end of its input" if step.row is None else shown(dict(step.row), 120)

@@ -9,13 +9,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from samovar.compile.native import hidden, quoted, visible
+from samovar.compile.native import hidden, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
 from samovar.replay.queries import in_group, matching_inputs
 from samovar.replay.state.windows import Stretch, Travel
 from samovar.replay.trace.model import Position, Tuple, Window
 from samovar.replay.trace.segments import Segment
+from samovar.text import quote_name
 
 __all__ = ["Origin", "find_origins"]
 
@@ -78,7 +79,7 @@ def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
             hint="Give some of the row's columns: {'customer': 'Bob'}.",
         )
     for name, value in row.items():
-        df = df.filter(F.col(quoted(name)).eqNullSafe(F.lit(value)))
+        df = df.filter(F.col(quote_name(name)).eqNullSafe(F.lit(value)))
     return df
 
 
@@ -186,7 +187,7 @@ def _whole_row(
                 df = df.filter(F.col(column) == F.lit(value))
         else:
             for column in (c for c in shown if c in like):
-                df = df.filter(F.col(quoted(column)).eqNullSafe(F.lit(like[column])))
+                df = df.filter(F.col(quote_name(column)).eqNullSafe(F.lit(like[column])))
         found = df.drop(*own).limit(1).toArrow().to_pylist(maps_as_pydicts="strict")
     return found[0] if found else None
 
@@ -203,6 +204,6 @@ def _came_from(travel: Travel, operator: str, row: Mapping[str, Any]) -> tuple[C
     if isinstance(plan.graph.ops[operator], ops.Sort):
         made = F.lit(True)
         for name, value in row.items():
-            made = made & F.col(quoted(name)).eqNullSafe(F.lit(value))
+            made = made & F.col(quote_name(name)).eqNullSafe(F.lit(value))
         return made, 1
     return None

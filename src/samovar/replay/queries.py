@@ -35,7 +35,7 @@ from samovar.replay.state.windows import Stretch, Travel
 from samovar.replay.trace.model import END, Position, StepKey, Window, parent_of
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
-from samovar.runtime.failures.spark_errors import Said
+from samovar.runtime.failures.spark_errors import SparkError
 
 __all__ = [
     "Predicate",
@@ -193,7 +193,8 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
         if not isinstance(predicate, str):
             raise
         raise TimeTravelError(
-            f"The condition {predicate!r} cannot be evaluated: {Said.of(error).message}", operator=operator
+            f"The condition {predicate!r} cannot be evaluated: {SparkError.of(error).message}",
+            operator=operator,
         ) from None
 
 

@@ -22,6 +22,7 @@ from samovar.graph.workflow import Workflow
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.plans import made_live
 from samovar.runtime.sources.units import first_file, source_frame, source_schema
+from samovar.text import quote_name
 
 __all__ = ["Trial", "try_operator"]
 
@@ -94,7 +95,7 @@ def _start(spark: SparkSession, op: Op, live: Any) -> DataFrame:
     schema = op.schema
     if op.format != "text":
         fields = source_schema(spark, op).fields
-        schema = ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in fields)
+        schema = ", ".join(f"{quote_name(f.name)} {f.dataType.simpleString()}" for f in fields)
     options = dict(op.options)
     if "=" in first and len(op.path) == 1:
         options.setdefault("basePath", op.path[0])

@@ -54,16 +54,15 @@ class Samples:
 
     def __init__(self, depends: Dependence, equal: Equality) -> None:
         functions = [c for c in depends.clauses if isinstance(c, Function)]
-        predicates = [
-            c.by.function
-            for c in depends.clauses
-            if isinstance(c, (Synchronising, Punctuating)) and c.by.function is not None
-        ]
+        of_one = [c.by for c in depends.clauses if isinstance(c, Key)]
+        of_one += [c.by.function for c in depends.clauses if isinstance(c, (Synchronising, Punctuating))]
         self._depends = depends
         self._equal = equal
         self._functions = functions
-        self._compatible = bool(functions or predicates) or (
-            bool(depends.clauses) and not equal.in_columns and not equal.is_relation
+        self._compatible = (
+            bool(functions)
+            or any(of_one)
+            or (bool(depends.clauses) and not equal.in_columns and not equal.is_relation)
         )
         self.active = self._compatible or equal.function is not None
         self._kept: list[Any] = []

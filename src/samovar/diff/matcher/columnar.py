@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from samovar.diff.dependence import Dependence, Key, Punctuating, Synchronising
 from samovar.diff.equality import Equality
-from samovar.diff.event_values import OTHER, SIDES, Side
+from samovar.diff.event_values import OTHER, SIDES, Side, rows_of
 from samovar.diff.matcher.queues import Grouped, Ids, Queues, SingleQueue, Taken, grouped
 from samovar.diff.matcher.row_words import Layout, Words, hash_of
 from samovar.diff.matcher.slots import Batch, Plan, Slots, slots_of
@@ -40,7 +40,12 @@ def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
     """Whether batches can be matched without Python for each row."""
     if not depends.structured or not equal.in_columns:
         return False
-    return equal.tolerance is None or any(isinstance(c, Key) for c in depends.clauses)
+    keys = [c for c in depends.clauses if isinstance(c, Key)]
+    if equal.columns is not None and any(key.by is not None for key in keys):
+        return (
+            False  # the function may look at a column that is not compared: only event by event is that seen
+        )
+    return equal.tolerance is None or bool(keys)
 
 
 class Columnar:
@@ -53,8 +58,8 @@ class Columnar:
         self.spills = {side: Spill(spill_bytes, spill_folder) for side in SIDES}
         self.pending = {side: Pending(self.spills[side]) for side in SIDES}
         self._equal = equal
-        self._keys = [c.columns for c in depends.clauses if isinstance(c, Key)]
-        self._ordered = self._keys == [()]
+        self._keys = [c for c in depends.clauses if isinstance(c, Key)]
+        self._ordered = self._keys == [Key()]
         self._single: Mapping[Side, SingleQueue] = {side: SingleQueue() for side in SIDES}
         count = 0 if self._ordered else max(1, len(self._keys))
         self._queues: Mapping[Side, list[Queues]] = {side: [Queues() for _ in range(count)] for side in SIDES}
@@ -84,7 +89,7 @@ class Columnar:
         other = self.pending[OTHER[side]]
         words, nulls = self.layout.words(rows)
         by_name = dict(zip((c.name for c in self.layout.columns), words, strict=True))
-        groups = self._grouped(words, nulls, by_name)
+        groups = self._grouped(rows, words, nulls, by_name)
         found = self._find(side, groups, rows.num_rows)
         if found is None:
             return False
@@ -118,11 +123,16 @@ class Columnar:
             at += slots.width
         return plans
 
-    def _grouped(self, words: list[Words], nulls: list[Words], by_name: Mapping[str, Words]) -> list[Grouped]:
+    def _grouped(
+        self, rows: pa.RecordBatch, words: list[Words], nulls: list[Words], by_name: Mapping[str, Words]
+    ) -> list[Grouped]:
         if self._ordered:
             return []
         if self._keys:
-            return [grouped(hash_of([by_name[c] for c in columns])) for columns in self._keys]
+            return [
+                grouped(hash_of([by_name[c] for c in key.columns]) if key.by is None else _hashes(key, rows))
+                for key in self._keys
+            ]
         return [grouped(hash_of([*words, *nulls]))]
 
     def _find(self, side: Side, groups: list[Grouped], count: int) -> tuple[Ids, list[Taken]] | None:
@@ -230,6 +240,13 @@ class Columnar:
         for slots in self._slots:
             slots.packed(side, pending, at)
             at += slots.width
+
+
+def _hashes(key: Key, rows: pa.RecordBatch) -> Words:
+    """Hashes of what a key function returns. Equal keys have equal ones; keys that share one are told apart later."""
+    keys = map(key.of, rows_of(rows))
+    # Python gives -1 and -2 the same hash
+    return np.fromiter((hash((k, k == -1)) for k in keys), np.int64, rows.num_rows).view(np.uint64)
 
 
 def _decoded(rows: pa.RecordBatch) -> pa.RecordBatch:

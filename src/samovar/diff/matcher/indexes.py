@@ -3,11 +3,12 @@
 An index answers one question: which is the first unmatched event of a side that depends on a given event, among those
 before a given position? Keys and synchronisation answer at once, however many events wait; a punctuation looks at
 the waiting events, any other event at the waiting punctuations; a function is asked about one waiting event after
-another, where it can be seen to need it (`samovar.diff.matcher.symbolic`) only about those that agree in some value.
+another.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,8 +16,6 @@ from typing import Any, Protocol
 from samovar.diff.comparison_errors import DependenceProblem
 from samovar.diff.dependence import Clause, Function, Key, Punctuating, Synchronising, before
 from samovar.diff.event_values import SIDES, Side, cells
-from samovar.diff.matcher.symbolic import agreeing, key_of
-from samovar.diff.matcher.symbolic_values import Form
 
 __all__ = ["FunctionIndex", "Index", "KeyIndex", "SynchronisingIndex", "Waiting", "index_of"]
 
@@ -24,7 +23,8 @@ Waiting = Mapping[Side, dict[int, Any]]
 """The unmatched events of each side by position, in order."""
 
 _PURPOSE = "used by the dependence"
-_UNCLEAR = object()
+_MANY = 10_000_000
+"""Pairs a function may be asked about before a warning names the alternative: a few seconds of asking."""
 
 
 class Index(Protocol):
@@ -47,11 +47,8 @@ class KeyIndex:
     """A queue for each key. An event that is matched is the head of its queue."""
 
     def __init__(self, clause: Key) -> None:
-        self.columns = clause.columns
+        self.mark = clause.of
         self._queues: Mapping[Side, dict[Any, deque[int]]] = {side: {} for side in SIDES}
-
-    def mark(self, event: Any) -> Any:
-        return cells(event, self.columns, _PURPOSE) if self.columns else ()
 
     def first(self, side: Side, mark: Any, event: Any, limit: int | None) -> int | None:
         queue = self._queues[side].get(mark)
@@ -162,12 +159,11 @@ class _PunctuatingIndex:
 class FunctionIndex:
     """No index: the function is asked about each waiting event in turn. It needs no mark of an event."""
 
-    notes = False
-    """Whether `add` and `remove` have something to note."""
-
     def __init__(self, clause: Function, waiting: Waiting) -> None:
         self._function = clause.function
         self._waiting = waiting
+        self._asked = 0
+        """Pairs the function was asked about in walks through all waiting events."""
 
     def mark(self, event: Any) -> Any:
         return None
@@ -182,6 +178,7 @@ class FunctionIndex:
                 for position, other in waiting.items():
                     if function(event, other):
                         return None if position == limit else position
+                self._count(len(waiting))
                 return None
             for position, other in waiting.items():
                 if position == limit:
@@ -191,6 +188,16 @@ class FunctionIndex:
         except Exception as error:
             raise self._raised(error, event, waiting) from error
         return None
+
+    def _count(self, pairs: int) -> None:
+        if self._asked < _MANY <= self._asked + pairs:
+            warnings.warn(
+                f"The dependence is a function, which was asked about {_MANY:,} pairs of events. If dependent events"
+                " agree in something, name it: keyed('taxi'), or keyed(by=function) with a function of one event.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._asked += pairs
 
     def _raised(self, error: Exception, event: Any, waiting: Mapping[int, Any]) -> DependenceProblem:
         """Find the pair on which the function raises."""
@@ -210,63 +217,6 @@ class FunctionIndex:
         """Nothing to note."""
 
 
-class _AgreeingIndex(FunctionIndex):
-    """The function is asked about waiting events that agree in values without which it is never true.
-
-    An event whose values cannot be told apart with certainty is asked about all, and all others about it: so what
-    the function raises on a missing column is told as ever.
-    """
-
-    notes = True
-
-    def __init__(self, clause: Function, waiting: Waiting, forms: tuple[Form, ...]) -> None:
-        super().__init__(clause, waiting)
-        self._key_of = key_of(forms)
-        self._keys: Mapping[Side, dict[int, Any]] = {side: {} for side in SIDES}
-        self._groups: Mapping[Side, dict[Any, OrderedDict[int, Any]]] = {side: {} for side in SIDES}
-
-    def first(self, side: Side, mark: Any, event: Any, limit: int | None) -> int | None:
-        groups = self._groups[side]
-        key = self._key(event)
-        if key is _UNCLEAR or _UNCLEAR in groups:
-            return super().first(side, mark, event, limit)
-        group = groups.get(key)
-        if group is None:
-            return None
-        for position, other in group.items():
-            if limit is not None and position >= limit:
-                return None
-            try:
-                if self._function(event, other):
-                    return position
-            except Exception as error:
-                raise self._raised(error, event, {position: other}) from error
-        return None
-
-    def add(self, side: Side, position: int, mark: Any) -> None:
-        event = self._waiting[side][position]
-        key = self._keys[side][position] = self._key(event)
-        group = self._groups[side].get(key)
-        if group is None:
-            group = self._groups[side][key] = OrderedDict()
-        group[position] = event
-
-    def remove(self, side: Side, position: int, mark: Any) -> None:
-        key = self._keys[side].pop(position)
-        group = self._groups[side][key]
-        del group[position]
-        if not group:
-            del self._groups[side][key]
-
-    def _key(self, event: Any) -> Any:
-        try:
-            key = self._key_of(event)
-            hash(key)
-        except Exception:
-            return _UNCLEAR
-        return key if key == key else _UNCLEAR
-
-
 def index_of(clause: Clause, waiting: Waiting) -> Index:
     """The index of a clause; `waiting` is what the matcher keeps, for a clause that cannot be indexed."""
     if isinstance(clause, Key):
@@ -275,6 +225,4 @@ def index_of(clause: Clause, waiting: Waiting) -> Index:
         return SynchronisingIndex(clause)
     if isinstance(clause, Punctuating):
         return _PunctuatingIndex(clause)
-    if forms := agreeing(clause.function):
-        return _AgreeingIndex(clause, waiting, forms)
     return FunctionIndex(clause, waiting)

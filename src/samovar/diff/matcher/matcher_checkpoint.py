@@ -141,7 +141,7 @@ def _read_rows(path: Path) -> tuple[Ids, pa.Table | None]:
 def _plain_dependence(depends: Dependence | None) -> list[_Clause] | None:
     clauses = []
     for clause in depends.clauses if depends is not None else ():
-        if isinstance(clause, Key):
+        if isinstance(clause, Key) and clause.by is None:
             clauses.append(_Clause("key", list(clause.columns)))
         elif isinstance(clause, Synchronising) and (by := _plain_predicate(clause.by)) is not None:
             clauses.append(_Clause("synchronising", list(clause.within), by=by))

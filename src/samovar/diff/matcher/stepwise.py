@@ -50,8 +50,7 @@ class Stepwise:
         self._key_of = canonical if equal == Equality() else equal.key_of
         self._samples = samples if samples.active else None
         self._indexes: tuple[Index, ...] = tuple(index_of(c, self.waiting) for c in depends.clauses)
-        self._noting = [(i, x) for i, x in enumerate(self._indexes) if _notes(x)]
-        self._marking = any(not isinstance(x, FunctionIndex) for x in self._indexes)
+        self._noting = [(i, x) for i, x in enumerate(self._indexes) if not isinstance(x, FunctionIndex)]
         self._unmarked = (None,) * len(self._indexes)
         self._marks: Mapping[Side, dict[int, tuple[Any, ...]]] = {side: {} for side in SIDES}
         self._keys: Mapping[Side, dict[Any, deque[int]]] = {side: {} for side in SIDES}
@@ -69,7 +68,7 @@ class Stepwise:
             partner = queue[0] if queue else None
         elif self.waiting[other]:
             partner = self._partner(side, event)
-        marks = tuple([index.mark(event) for index in self._indexes]) if self._marking else self._unmarked
+        marks = tuple([index.mark(event) for index in self._indexes]) if self._noting else self._unmarked
         if self.waiting[other]:
             blocker = None
             for number, index in enumerate(self._indexes):
@@ -125,10 +124,6 @@ class Stepwise:
                 del keys[key]
         for number, index in self._noting:
             index.remove(side, position, known[number])
-
-
-def _notes(index: Index) -> bool:
-    return not isinstance(index, FunctionIndex) or index.notes
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import DiffError, ProgramProblem, SchemasDiffer, shown
+from samovar.diff.comparison_errors import DiffError, ProgramProblem, SchemasDiffer
 from samovar.diff.equality import as_equality
 from samovar.diff.event_values import SIDES, Side, as_event, rows_of
 from samovar.diff.matcher.matcher import Matcher
@@ -23,6 +23,7 @@ from samovar.diff.programs.generated_rows import Rows
 from samovar.diff.verdict import Verdict
 from samovar.errors import SamovarError, UnknownName
 from samovar.graph.workflow import Workflow
+from samovar.text import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -170,12 +171,13 @@ def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tup
 
 
 def _check(program: Any) -> None:
-    from samovar.diff.tables.table_inputs import is_recording
+    from pyspark.sql import DataFrame
+
+    from samovar.replay.past import Past
     from samovar.runtime.run import Run
 
-    fixed = (Workflow, Plain, OnFrames, Run, pa.Table, str, os.PathLike)
-    given = isinstance(program, fixed) or is_recording(program) or hasattr(program, "sparkSession")
-    if not given and not callable(program):
+    kinds = (Workflow, Plain, OnFrames, DataFrame, Run, Past, pa.Table, str, os.PathLike)
+    if not isinstance(program, kinds) and not callable(program):
         raise ProgramProblem(
             f"Expected a program: a function of DataFrames, a workflow, a recording or a table, got {shown(program)}.",
             hint="Functions of lists of rows are marked: plain(function).",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from samovar.diff.dependence import Dependence, Key
-from samovar.diff.event_values import cells, rows_of
+from samovar.diff.event_values import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,7 +149,7 @@ def _groups(table: pa.Table, arrives: Dependence) -> list[list[int]]:
     if len(arrives.clauses) == 1 and keys:
         found: dict[Any, list[int]] = {}
         for i, row in enumerate(rows):
-            found.setdefault(cells(row, keys[0].columns, "used by the dependence"), []).append(i)
+            found.setdefault(keys[0].of(row), []).append(i)
         return list(found.values())
     root = list(range(len(rows)))
 

@@ -17,13 +17,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from samovar.diff.comparison_errors import SideProblem, shown
+from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.event_values import Side
-from samovar.diff.tables.table_inputs import chosen_sink, is_recording
+from samovar.diff.tables.table_inputs import chosen_sink
 from samovar.record.store import Recording
+from samovar.replay.past import Past
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.run import Run
 from samovar.runtime.summary import read_result
 from samovar.runtime.workflow_file import read_graph
+from samovar.text import shown
 
 __all__ = ["Feed", "as_feed"]
 
@@ -95,7 +98,7 @@ class _Stream:
             self.query = writer.start()
         except PySparkException as error:
             raise SideProblem(
-                f"The query of the {side} side cannot be started: {str(error).splitlines()[0]}"
+                f"The query of the {side} side cannot be started: {SparkError.of(error).line}"
             ) from error
 
     def finish(self) -> bool:
@@ -104,7 +107,7 @@ class _Stream:
             self.query.awaitTermination()
         except PySparkException as error:
             raise SideProblem(
-                f"The query of the {self.side} side failed: {str(error).strip().splitlines()[0]}"
+                f"The query of the {self.side} side failed: {SparkError.of(error).line}"
             ) from error
         return bool(self._trigger.get("availableNow") or self._trigger.get("once"))
 
@@ -181,7 +184,7 @@ def as_feed(
                 hint="Start it with record='runs'.",
             )
         return _Batches(side, _epochs(Recording(value.recording), value, side, sink), "the epochs of a run")
-    if is_recording(value):
+    if isinstance(value, Past):
         return _Batches(side, _epochs(Recording(value.path), None, side, sink), "the epochs of a run")
     if isinstance(value, pa.Table):
         return _Batches(side, value.to_batches(), "batches")

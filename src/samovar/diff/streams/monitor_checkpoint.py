@@ -8,7 +8,6 @@ names a whole one, together with the batches that are in it. The checkpoints of 
 from __future__ import annotations
 
 import fcntl
-import os
 import pickle
 import shutil
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.matcher import matcher_checkpoint
 from samovar.diff.verdict import Verdict
+from samovar.files import write_file
 
 __all__ = ["Judge", "Store"]
 
@@ -158,9 +158,7 @@ class Store:
                 verdict is not None,
                 self._parts,
             )
-            new = self.folder / "monitor.json.new"
-            new.write_bytes(msgspec.json.encode(header))
-            os.replace(new, self.folder / "monitor.json")
+            write_file(self.folder / "monitor.json", msgspec.json.encode(header))
         except (OSError, pickle.PicklingError, TypeError, AttributeError) as error:
             raise CheckpointProblem(f"The monitor could not be saved to {self.folder}: {error}.") from error
         if old != self._state:

@@ -46,7 +46,7 @@ def common_columns(depends: Dependence) -> tuple[str, ...]:
         return ()
     groups: list[tuple[str, ...]] = []
     for clause in depends.clauses:
-        if isinstance(clause, Key):
+        if isinstance(clause, Key) and clause.by is None:
             groups.append(clause.columns)
         elif isinstance(clause, Synchronising):
             groups.append(clause.within)

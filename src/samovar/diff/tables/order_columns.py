@@ -43,7 +43,7 @@ class Augmented:
 def can_augment(depends: Dependence) -> bool:
     """Whether numbers can say all of the order."""
     return all(
-        isinstance(c, Key) or (isinstance(c, Synchronising) and c.by.function is None)
+        (isinstance(c, Key) and c.by is None) or (isinstance(c, Synchronising) and c.by.function is None)
         for c in depends.clauses
     )
 

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from samovar.compile.native import quoted as named
+from samovar.text import quote_name
 
 __all__ = ["hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
 
@@ -38,7 +38,7 @@ _NULL = f"{0x1E37_79B9_7F4A_7C15}L"
 
 def quoted(name: str) -> Column:
     """A column by its name, whatever characters are in it."""
-    return F.col(named(name))
+    return F.col(quote_name(name))
 
 
 def is_float(kind: DataType) -> bool:
@@ -70,7 +70,7 @@ def row_struct(fields: Sequence[StructField]) -> Column:
 
 def struct_text(fields: Sequence[StructField]) -> str:
     """The same as SQL text."""
-    return _call("struct", *[f"{_cast(f)} AS {named(f.name)}" for f in fields])
+    return _call("struct", *[f"{_cast(f)} AS {quote_name(f.name)}" for f in fields])
 
 
 def _call(function: str, *arguments: str) -> str:
@@ -79,7 +79,7 @@ def _call(function: str, *arguments: str) -> str:
 
 def _cast(field: StructField) -> str:
     kind = _type_text(field.dataType)
-    return named(field.name) if kind is None else f"CAST({named(field.name)} AS {kind})"
+    return quote_name(field.name) if kind is None else f"CAST({quote_name(field.name)} AS {kind})"
 
 
 def _type_text(kind: DataType) -> str | None:
@@ -96,7 +96,7 @@ def _type_text(kind: DataType) -> str | None:
         parts = [(f.name, _type_text(f.dataType)) for f in kind.fields]
         if any(text is None for _, text in parts):
             return None
-        return f"STRUCT<{', '.join(f'{named(name)}: {text}' for name, text in parts)}>"
+        return f"STRUCT<{', '.join(f'{quote_name(name)}: {text}' for name, text in parts)}>"
     return kind.simpleString()
 
 
@@ -129,7 +129,7 @@ def _value(column: str, kind: DataType, hash_: str, depth: int = 0) -> str:
             hash_, f"size({column})", f"array_sort(transform(map_entries({column}), {each} -> {part}))"
         )
     if isinstance(kind, StructType):
-        parts = [_part(f"{column}.{named(f.name)}", f.dataType, hash_, depth) for f in kind.fields]
+        parts = [_part(f"{column}.{quote_name(f.name)}", f.dataType, hash_, depth) for f in kind.fields]
         return _call(hash_, *parts, "0")
     return f"CAST({column} AS STRING)"
 

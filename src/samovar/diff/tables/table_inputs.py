@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,19 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from samovar.diff.comparison_errors import SideProblem, shown
+from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.event_values import Side
 from samovar.errors import UnknownName
 from samovar.graph import operators as ops
 from samovar.record.store import LOG, Recording
+from samovar.replay.past import Past
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.run import Run
 from samovar.runtime.spark.session import spark_session
 from samovar.runtime.workflow_file import read_graph
+from samovar.text import shown
 
-__all__ = ["Given", "as_side", "chosen_sink", "is_recording", "is_table", "session_of"]
+__all__ = ["Given", "as_side", "chosen_sink", "is_table", "session_of"]
 
 _ENDINGS = {
     ".parquet": "parquet",
@@ -42,10 +46,10 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class Given:
-    """A side: its rows, and for a recording the object and the sink they come from."""
+    """A side: its rows, and for a recording the past and the sink they come from."""
 
     df: DataFrame
-    origin: Any = None
+    past: Past | None = None
     sink: str | None = None
 
 
@@ -74,8 +78,8 @@ def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = N
         return _from_path(spark, os.fspath(value), side, sink)
     if isinstance(value, Run):
         return _from_run(spark, value, side, sink)
-    if is_recording(value):
-        return _from_recording(spark, Recording(value.path), value, side, sink)
+    if isinstance(value, Past):
+        return _from_recording(spark, value, side, sink)
     if isinstance(value, Sequence) and value and all(isinstance(row, Mapping) for row in value):
         return Given(_from_arrow(spark, pa.Table.from_pylist(list(value)), side))
     if type(value).__module__.startswith("pandas."):
@@ -87,11 +91,6 @@ def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = N
         f"Expected a DataFrame, a pyarrow table, a path, a run or a recording on the {side} side, got {shown(value)}.",
         hint=hint,
     )
-
-
-def is_recording(value: Any) -> bool:
-    """Whether a value is a recording that was opened; asked without knowing the layer that opens them."""
-    return all(hasattr(value, name) for name in ("path", "history", "result"))
 
 
 def is_table(name: str, spark: SparkSession) -> bool:
@@ -129,7 +128,7 @@ def _from_arrow(spark: SparkSession, table: pa.Table, side: Side) -> DataFrame:
 def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> Given:
     place = Path(path)
     if (place / LOG).is_file():
-        return _from_recording(spark, Recording(place), None, side, sink)
+        return _from_recording(spark, Past(place, spark=spark), side, sink)
     if not place.exists() and "://" not in path:
         if is_table(path, spark):
             return Given(spark.table(path))
@@ -149,7 +148,7 @@ def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> 
         return Given(reader.format(kind).load(path))
     except PySparkException as error:
         raise SideProblem(
-            f"The {side} side, {path}, cannot be read as {kind}: {str(error).splitlines()[0]}"
+            f"The {side} side, {path}, cannot be read as {kind}: {SparkError.of(error).line}"
         ) from error
 
 
@@ -167,19 +166,18 @@ def _from_run(spark: SparkSession, run: Run, side: Side, sink: str | None) -> Gi
     run.wait(progress=False)
     if run.recording is None:
         name = sink or "S"
-        return Given(_from_arrow(spark, run.result(name), side), run, name)
-    return _from_recording(spark, Recording(run.recording), run, side, sink)
+        return Given(_from_arrow(spark, run.result(name), side))
+    return _from_recording(spark, Past(run.recording, spark=spark), side, sink)
 
 
-def _from_recording(
-    spark: SparkSession, recording: Recording, origin: Any, side: Side, sink: str | None
-) -> Given:
+def _from_recording(spark: SparkSession, past: Past, side: Side, sink: str | None) -> Given:
+    recording = Recording(past.path)
     graph = read_graph(recording)
     name = chosen_sink([op.name for op in graph.sinks], sink, side)
     op = graph.ops[name]
     history = recording.history()
     if isinstance(op, ops.Write):
-        return Given(_from_path(spark, op.path, side, None).df, origin, name)
+        return Given(_from_path(spark, op.path, side, None).df, past, name)
     folders = [str(p) for p in recording.parts("results", name, history.epochs) if any(p.glob("*.parquet"))]
     if not folders:
         raise SideProblem(
@@ -187,7 +185,4 @@ def _from_recording(
             hint="The run kept nothing: it failed, or was stopped before its first epoch was committed.",
         )
     frames = [spark.read.parquet(folder) for folder in folders]
-    made = frames[0]
-    for frame in frames[1:]:
-        made = made.unionByName(frame)
-    return Given(made, origin, name)
+    return Given(reduce(DataFrame.unionByName, frames), past, name)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samovar.diff.comparison_errors import SideProblem
-from samovar.diff.event_values import SIDES, Side, check_side
+from samovar.diff.event_values import OTHER, SIDES, Side, check_side
 from samovar.diff.report import Placed, explain_tables, most_alike
 from samovar.diff.verdict import Rest, Verdict
+
+if TYPE_CHECKING:
+    from samovar.diff.tables.table_inputs import Given
+    from samovar.replay.moment import Moment
 
 __all__ = ["TableVerdict", "Tables"]
 
@@ -28,7 +32,7 @@ class TableVerdict(Verdict):
     counts: Mapping[Side, int] = field(default_factory=dict)
     pairs: Sequence[Pair] = ()
     lines: int = 0
-    origins: Mapping[Side, Any] = field(default_factory=dict, repr=False)
+    origins: Mapping[Side, Given] = field(default_factory=dict, repr=False)
 
     def rows(self, side: Side) -> int | None:
         """How many rows a side has; None where that was not counted."""
@@ -61,25 +65,22 @@ class TableVerdict(Verdict):
         events = self.unmatched(side)
         return events[0] if events else None
 
-    def moment(self, side: Side = "left") -> Any:
+    def moment(self, side: Side = "left") -> Moment:
         """For a side that is a recording: the moment just before the first row without a partner was produced.
 
         An `sv.Moment`, from which the recording can be stepped through. Raises where the side is no recording, or has
         no such row.
         """
         side = check_side(side)
-        row = self.row(side)
+        row, other = self.row(side), OTHER[side]
         if row is None:
-            other = SIDES[1 - SIDES.index(side)]
             raise SideProblem(
                 f"Expected a row without a partner on the {side} side, found none.",
                 hint=None if self else f'Ask the other side: moment("{other}").',
             )
         from samovar.diff.tables.cause import moment_before
 
-        other_side = SIDES[1 - SIDES.index(side)]
-        counterpart = self._counterpart(side, row)
-        return moment_before(self.origins.get(side), row, self.origins.get(other_side), counterpart, side)
+        return moment_before(self.origins[side], row, self.origins[other], self._counterpart(side, row), side)
 
     def _counterpart(self, side: Side, row: Any) -> Any:
         """The row of the other side that the first row without a partner should have been, as far as one can tell."""
@@ -96,7 +97,7 @@ class Tables:
     """Makes verdicts on two tables."""
 
     depends: str
-    origins: Mapping[Side, Any]
+    origins: Mapping[Side, Given]
 
     def same(self, totals: Mapping[Side, int]) -> TableVerdict:
         """They are equivalent."""

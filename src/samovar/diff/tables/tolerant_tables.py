@@ -25,7 +25,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from samovar.compile.native import quoted as named
 from samovar.diff.comparison_errors import EqualityProblem
 from samovar.diff.dependence import Dependence
 from samovar.diff.equality import Equality
@@ -43,6 +42,7 @@ from samovar.diff.tables.hash_buckets import (
 )
 from samovar.diff.tables.order_columns import PLACE, Augmented, augmented
 from samovar.diff.tables.row_hash import is_float, quoted, row_hashes
+from samovar.text import quote_name
 
 __all__ = ["Tolerant", "failing_groups", "groups_in_order", "prepare_tolerant", "rows_of_groups"]
 
@@ -128,7 +128,7 @@ def _has_tolerance(field: StructField, equal: Equality) -> bool:
 
 
 def _group_hashes(exact: list[StructField], near: list[StructField]) -> tuple[Column, Column]:
-    return row_hashes(exact, [f"{named(f.name)} IS NULL" for f in near])
+    return row_hashes(exact, [f"{quote_name(f.name)} IS NULL" for f in near])
 
 
 def _numbered(side: Augmented, number: int, cells: int) -> DataFrame:

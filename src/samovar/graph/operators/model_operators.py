@@ -11,6 +11,7 @@ import msgspec
 from samovar.errors import WorkflowError
 from samovar.graph.operators.base import Op
 from samovar.graph.operators.python import Python
+from samovar.text import quote_name
 
 __all__ = ["Predict", "Train"]
 
@@ -70,7 +71,7 @@ class Predict(Op, tag="predict", frozen=True, kw_only=True):
     summary: ClassVar[str] = "uses a trained model (scikit-learn)"
 
     def plain(self) -> Op:
-        output = f"*1, `{self.into.replace('`', '``')}` {self.type}"
+        output = f"*1, {quote_name(self.into)} {self.type}"
         code = f"{_code()}\n\nclass Predicting(Predict):\n    output = {output!r}\n"
         given = {"into": self.into, "kind": self.type}
         return Python(name=self.name, inputs=self.inputs, code=code, class_name="Predicting", params=given)

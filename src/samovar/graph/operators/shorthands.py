@@ -13,6 +13,7 @@ from samovar.errors import WorkflowError
 from samovar.graph.lexicon import sentiment_score
 from samovar.graph.operators.base import Op
 from samovar.graph.operators.relational import Filter, Sample, WithColumns
+from samovar.text import quote_name, quote_text
 
 __all__ = ["Clean", "CleanStep", "Search", "Sentiment", "Split"]
 
@@ -31,14 +32,6 @@ _STEPS: dict[str, str] = {
     "tags": "regexp_replace({0}, '<[^>]*>', ' ')",
     "empty_to_null": "nullif({0}, '')",
 }
-
-
-def _name(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 class Search(Op, tag="search", frozen=True, kw_only=True):
@@ -65,7 +58,7 @@ class Search(Op, tag="search", frozen=True, kw_only=True):
                 operator=self.name,
             )
         found = [
-            "(" + " OR ".join(self._found(_name(column), term) for column in self.columns) + ")"
+            "(" + " OR ".join(self._found(quote_name(column), term) for column in self.columns) + ")"
             for term in self.terms
         ]
         condition = (" AND " if self.require == "all" else " OR ").join(found)
@@ -76,14 +69,14 @@ class Search(Op, tag="search", frozen=True, kw_only=True):
     def _found(self, column: str, term: str) -> str:
         if self.how == "contains":
             if self.case_sensitive:
-                return f"contains({column}, {_text(term)})"
-            return f"contains(lower({column}), {_text(term.lower())})"
+                return f"contains({column}, {quote_text(term)})"
+            return f"contains(lower({column}), {quote_text(term.lower())})"
         pattern = term
         if self.how == "words":
             escaped = re.sub(r"([^\w\s])", r"\\\1", term.strip())
             pattern = r"(?<!\w)" + re.sub(r"\s+", r"\\s+", escaped) + r"(?!\w)"
         flags = "(?U)" if self.case_sensitive else "(?iuU)"
-        return f"{column} RLIKE {_text(flags + pattern)}"
+        return f"{column} RLIKE {quote_text(flags + pattern)}"
 
 
 class Clean(Op, tag="clean", frozen=True, kw_only=True):
@@ -106,7 +99,7 @@ class Clean(Op, tag="clean", frozen=True, kw_only=True):
             )
         made: dict[str, str] = {}
         for column in self.columns:
-            text = _name(column)
+            text = quote_name(column)
             for step in self.steps:
                 text = _STEPS[step].format(text)
             made[column] = f"try_cast({text} AS {self.as_type})" if self.as_type else text
@@ -125,10 +118,10 @@ class Sentiment(Op, tag="sentiment", frozen=True, kw_only=True):
     summary: ClassVar[str] = "says how positive a text is"
 
     def plain(self) -> Op:
-        score = sentiment_score(_name(self.column))
+        score = sentiment_score(quote_name(self.column))
         label = (
             f"CASE WHEN {score} >= 0.05 THEN 'positive' WHEN {score} <= -0.05 THEN 'negative' "
-            f"WHEN {_name(self.column)} IS NOT NULL THEN 'neutral' END"
+            f"WHEN {quote_name(self.column)} IS NOT NULL THEN 'neutral' END"
         )
         return WithColumns(
             name=self.name, inputs=self.inputs, columns={self.into: score, f"{self.into}_label": label}

@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
 from samovar.compile.native import hidden
 from samovar.compile.plan import ROWS
-from samovar.compile.sqltext import aggregate_calls, quote_name, split_alias
+from samovar.compile.sqltext import aggregate_calls, split_alias
 from samovar.ids import position_columns
 from samovar.replay.trace.model import ABSENT, Change, Position, Window
 from samovar.replay.trace.segments import Segment, only_native
+from samovar.text import quote_name
 
 if TYPE_CHECKING:
     from samovar.replay.trace.tracer import Tracer

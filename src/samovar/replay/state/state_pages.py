@@ -9,6 +9,7 @@ from typing import Any
 from samovar.errors import TimeTravelError
 from samovar.replay.state.group_states import FewGroups, StoredGroups
 from samovar.replay.state.state_changes import MapView
+from samovar.runtime.failures.spark_errors import SparkError
 
 __all__ = ["page_of"]
 
@@ -36,7 +37,7 @@ def page_of(
             raise
         kind = "SQL over the columns of a group" if sql else "a Python expression over `key` and `value`"
         raise TimeTravelError(
-            f"Expected {kind}, got {where!r}: {str(error).splitlines()[0]}", operator=operator
+            f"Expected {kind}, got {where!r}: {SparkError.of(error).line}", operator=operator
         ) from None
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from samovar.compile.frames import Frames
-from samovar.compile.native import empty, hidden, positioned, quoted
+from samovar.compile.native import empty, hidden, positioned
 from samovar.graph import operators as ops
 from samovar.ids import position_columns
 from samovar.record.log import EpochCommitted, EpochFailed
@@ -39,6 +39,7 @@ from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
 from samovar.runtime.sources.units import ROW_BITS, Source, file_ordinal
+from samovar.text import quote_name
 
 __all__ = ["Replayed", "Windowed", "at_or_behind"]
 
@@ -405,7 +406,7 @@ class _TraceFrames(_ReplayFrames):
             return self._join(op, probe, build)
         if op.how == "inner":
             return self.inputs.reused(self._join(op, F.broadcast(probe), build))
-        keys = F.broadcast(probe.select(*map(quoted, op.on)))
+        keys = F.broadcast(probe.select(*map(quote_name, op.on)))
         matching = self.inputs.reused(build.join(keys, on=list(op.on), how="left_semi"))
         return self._join(op, probe, matching)
 

@@ -24,7 +24,6 @@ from pyspark.sql.types import StructType
 
 from samovar.compile.counters import Measured, add_up, counted_apart, needs_counter, tallying
 from samovar.compile.frames import Frames
-from samovar.compile.native import quoted
 from samovar.compile.plan import ROWS, Plan
 from samovar.graph import operators as ops
 from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
@@ -46,6 +45,7 @@ from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_un
 from samovar.runtime.spark.job_tags import tagged
 from samovar.runtime.spark.shared_storage import SharedStorage
 from samovar.runtime.worker.entry import batches_function, chain_function
+from samovar.text import quote_name
 
 __all__ = ["Epoch", "EpochRange", "Outcome", "RunContext"]
 
@@ -358,7 +358,7 @@ class Epoch:
             if self.first and self.last:
                 return df
             if by:
-                columns = [quoted(c) for c in by]
+                columns = [quote_name(c) for c in by]
                 partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
                 df = df.repartition(partitions, *columns).sortWithinPartitions(*columns)
             self.context.shared[key] = df.persist(StorageLevel.MEMORY_AND_DISK)

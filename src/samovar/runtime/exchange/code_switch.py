@@ -9,7 +9,6 @@ positions of the tuples that the new code got, since its partitions are not stab
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import msgspec
 
 from samovar.control.agent import TaskAbandoned
 from samovar.errors import RunError, SamovarError
+from samovar.files import write_file
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
 from samovar.record.plain_values import read_files
@@ -226,7 +226,7 @@ def write_switch_records(
     if file.exists() or (records and state is not None and state.exists()):
         raise TaskAbandoned("Rows were processed twice while their operator switched to other code.")
     if records:
-        _write(file, msgspec.msgpack.encode(records))
+        write_file(file, msgspec.msgpack.encode(records))
 
 
 def read_switch_records(attempt: Path) -> list[SwitchRecord]:
@@ -236,7 +236,7 @@ def read_switch_records(attempt: Path) -> list[SwitchRecord]:
 
 def write_switch_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
     """Write the code of a switch beside where it happened."""
-    _write(
+    write_file(
         attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", msgspec.msgpack.encode((body, transfer))
     )
 
@@ -260,10 +260,3 @@ def read_switches(attempt: Path, operators: Iterable[str]) -> tuple[CodeSwitch, 
             record.operator, record.version, body, transfer, record.bucket, record.tuples, kept
         )
     return tuple(switches[key] for key in sorted(switches))
-
-
-def _write(path: Path, body: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(body)
-    temporary.replace(path)

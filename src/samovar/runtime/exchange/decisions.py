@@ -8,7 +8,6 @@ runs no code.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec.structs import replace
 from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
+from samovar.files import write_file
 from samovar.record.log import TupleDecided
 from samovar.record.plain_values import from_plain, read_files, to_plain
 from samovar.record.store import History, Recording, slug_unique
@@ -77,12 +77,8 @@ class EpochDecisions:
 
 def write_decisions(attempt: Path, name: str, decisions: Iterable[RecordedDecision]) -> None:
     """Write the decisions of one task in the attempt's folder; a task that runs twice keeps them once."""
-    folder = attempt / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{name}.{os.getpid()}"
     kept = [replace(d, row=to_plain(d.row), edited=to_plain(d.edited)) for d in decisions]
-    temporary.write_bytes(msgspec.msgpack.encode(kept))
-    temporary.replace(folder / f"{name}.msgpack")
+    write_file(attempt / FOLDER / f"{name}.msgpack", msgspec.msgpack.encode(kept))
 
 
 def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tuple[RecordedDecision, ...]:

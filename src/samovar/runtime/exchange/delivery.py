@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from samovar.runtime.exchange.task import Task
-from samovar.runtime.exchange.user_errors import Failure, report, shown
+from samovar.runtime.exchange.user_errors import Failure, report
+from samovar.text import shown
 
 __all__ = ["Carried", "carried_by", "check_seen", "deliver"]
 

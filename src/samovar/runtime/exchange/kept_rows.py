@@ -9,7 +9,6 @@ the time, as marks may: a chain whose rows cost more than that has them removed 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from samovar.errors import RecordingCorrupt
+from samovar.files import temporary_beside
 from samovar.record.state_files import Header, mark_name
 from samovar.record.store import slug_unique
 from samovar.runtime.exchange.task import Task
@@ -69,7 +69,7 @@ class Keeper:
         self._began = time.perf_counter()
         self._cost = 0.0
         self._bytes = 0
-        self._temporary = folder / f".{bucket:04d}.{uuid.uuid4().hex}.tmp"
+        self._temporary = temporary_beside(folder / f"{bucket:04d}")
         self._file: IO[bytes] | None = None
         self._stream: Any = None
 

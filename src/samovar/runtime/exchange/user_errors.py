@@ -12,7 +12,6 @@ import math
 import os
 import pickle
 import sysconfig
-import time
 import traceback
 import types
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,8 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.control.messages import TracebackFrame
+from samovar.files import write_file
+from samovar.text import shown
 
 __all__ = [
     "RAISED",
@@ -287,15 +288,6 @@ def _inside(value: Any, field: pa.Field) -> str:
     return ""
 
 
-def shown(value: Any, limit: int = 160) -> str:
-    """A value as text, cut short."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<no repr: {type(error).__name__}>"
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
 def spark_name(kind: pa.DataType) -> str:
     """An Arrow type as `output` spells it."""
     names = {
@@ -328,12 +320,9 @@ def spark_name(kind: pa.DataType) -> str:
 
 def report(folder: Path, failure: Failure) -> None:
     """Leave a failure where the driver looks for it; once, if several tasks fail alike."""
-    folder.mkdir(parents=True, exist_ok=True)
     try:
         body = pickle.dumps(failure)
     except Exception:
         row = None if failure.row is None else {k: repr(v) for k, v in failure.row.items()}
         body = pickle.dumps(replace(failure, row=row))
-    temporary = folder / f".{os.getpid()}-{time.monotonic_ns()}"
-    temporary.write_bytes(body)
-    temporary.replace(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure")
+    write_file(folder / f"{hashlib.blake2b(body, digest_size=8).hexdigest()}.failure", body)

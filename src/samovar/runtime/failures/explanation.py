@@ -26,7 +26,7 @@ from samovar.graph.operators.base import Op
 from samovar.record.digests import DAMAGED, forget
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.failures.row_search import Found, Search
-from samovar.runtime.failures.spark_errors import SPARK_ERRORS, Said
+from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 from samovar.runtime.sources.rejected_rows import first_bad_row
 
 __all__ = ["damage_in", "explain_failure", "explain_start", "what_was_lost"]
@@ -88,7 +88,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
     if (damage := damage_in(text, context.recording.path)) is not None:
         return damage
     epoch = len(context.history.epochs)
-    said = Said.of(error)
+    said = SparkError.of(error)
     try:
         found = Search(context).find(said)
     except Exception:  # what is known already is worth showing
@@ -127,7 +127,7 @@ def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError 
             hint="Make a new one (SparkSession.builder.getOrCreate()), or leave spark= out.",
         )
     if isinstance(error, SPARK_ERRORS):
-        said = Said.of(error)
+        said = SparkError.of(error)
         return RunError(f"Spark could not prepare the run: {said.text}", hint=_advice(said, None))
     return None
 
@@ -177,7 +177,7 @@ def _to_show(context: RunContext, found: Found, epoch: int) -> SamovarError:
     )
 
 
-def _source_problem(context: RunContext, op: Op, said: Said) -> SourceError:
+def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceError:
     source = context.sources[op.name]
     if "MALFORMED" in said.condition or "failfast" in str(source.options.get("mode", "")).lower():
         covers = context.range
@@ -204,7 +204,7 @@ def _source_problem(context: RunContext, op: Op, said: Said) -> SourceError:
     )
 
 
-def _advice(said: Said, op: Op | None) -> str | None:
+def _advice(said: SparkError, op: Op | None) -> str | None:
     condition = f"{said.condition} {said.message}"
     coerced = isinstance(op, ops.Union | ops.Join)
     if "DIVIDE_BY_ZERO" in condition or "Division by zero" in condition or "REMAINDER_BY_ZERO" in condition:

@@ -29,7 +29,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import new_attempt
 from samovar.runtime.epochs.epoch import Epoch, RunContext
-from samovar.runtime.failures.spark_errors import SPARK_ERRORS, Said
+from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 
 __all__ = ["Found", "Search"]
 
@@ -44,7 +44,7 @@ FEW = 4096
 @dataclass(frozen=True)
 class Found:
     operator: str
-    said: Said
+    said: SparkError
     row: dict[str, Any] | None = None
     note: str = ""
 
@@ -85,7 +85,7 @@ class Search:
         self.until = time.monotonic() + PATIENCE
         self.scratch = 0
 
-    def find(self, said: Said) -> Found | None:
+    def find(self, said: SparkError) -> Found | None:
         """The operator that fails in the epoch after the last committed one, and a row it fails on."""
         if self.context.range is None:
             return None
@@ -102,7 +102,7 @@ class Search:
                     if time.monotonic() > self.until:
                         return None
                     continue
-                found = Found(role.name, Said.of(failed))
+                found = Found(role.name, SparkError.of(failed))
             try:
                 return self._with_row(found, role)
             except _Late:
@@ -260,7 +260,7 @@ class Search:
             if (
                 other == chosen[i]
                 or second is None
-                or Said.of(second).message != Said.of(failing or second).message
+                or SparkError.of(second).message != SparkError.of(failing or second).message
             ):
                 sides[up if up not in sides else f"{up} (right)"] = chosen[i].row()
         if not sides:

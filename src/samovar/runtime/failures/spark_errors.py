@@ -1,4 +1,4 @@
-"""What Spark says of a failure, cut down to what a person can use."""
+"""Spark's exceptions, cut down to what a person can use."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-__all__ = ["SPARK_ERRORS", "Said"]
+__all__ = ["SPARK_ERRORS", "SparkError"]
 
 SPARK_ERRORS = (PySparkException, Py4JError)
 """What a failed job raises: the second where PySpark does not know the exception, as when stages fail at once."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What Spark said of a failure, without its stack."""
+class SparkError:
+    """An exception of Spark's without its stack."""
 
     condition: str
     message: str
@@ -25,7 +25,7 @@ class Said:
     """The traceback of a Python function, limited to the user's code."""
 
     @classmethod
-    def of(cls, error: BaseException) -> Said:
+    def of(cls, error: BaseException) -> SparkError:
         text = str(error)
         condition = ""
         fragments: list[str] = []
@@ -53,6 +53,11 @@ class Said:
         line = re.sub(r"\s*SQLSTATE: \w+", "", line)
         line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
         return cls(condition, line.strip()[:600], tuple(fragments))
+
+    @property
+    def line(self) -> str:
+        """The message's first line, without condition and SQLSTATE: enough inside another message."""
+        return next(iter(self.message.splitlines()), "") or self.condition or "(no message)"
 
     @property
     def text(self) -> str:

@@ -15,11 +15,11 @@ from samovar.errors import ExpressionFailed
 from samovar.record.state_files import dumps
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.exchange.decisions import RecordedDecision
-from samovar.runtime.exchange.user_errors import shown
 from samovar.runtime.failures.explanation import explain_failure
-from samovar.runtime.failures.spark_errors import Said
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.live.row_repair import mark_of
 from samovar.runtime.live.run_control import Steering
+from samovar.text import shown
 
 __all__ = ["hold_row"]
 
@@ -34,7 +34,7 @@ def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
     if any(d.operator == operator and d.number == number for d in context.mended):
         raise failure  # it was left out or replaced, and yet it came again
     epoch = len(context.history.epochs)
-    condition = Said.of(error).condition
+    condition = SparkError.of(error).condition
     held = m.Held(
         hold=f"row/{epoch}/{number:x}/{len(context.mended)}",
         place=m.TuplePlace(operator, epoch, 0, 0, number),

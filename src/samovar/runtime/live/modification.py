@@ -42,6 +42,7 @@ from samovar.record.log import AnyFact, EpochCommitted, LogicChanged, StateFile
 from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.exchange.code_switch import Transfer, hand_over, read_switch_records, write_switch_code
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.live.inspection import check_python
 from samovar.runtime.pickles import by_value
 from samovar.runtime.sources.units import Source
@@ -133,7 +134,7 @@ def _check_form(context: RunContext, name: str, new: Operator) -> None:
         got = output_of(context.spark, name, type(new).output, inputs)
     except Exception as error:
         raise WorkflowError(
-            f"The `output` of {type(new).__name__} is no schema: {str(error).splitlines()[0]}", operator=name
+            f"The `output` of {type(new).__name__} is no schema: {SparkError.of(error).line}", operator=name
         ) from None
     if got.simpleString() != wanted.simpleString():
         raise WorkflowError(

@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from samovar.compile.native import quoted, visible
+from samovar.compile.native import visible
 from samovar.runtime.exchange.decisions import RecordedDecision
+from samovar.text import quote_name
 
 __all__ = ["mark_of", "mend"]
 
@@ -31,7 +32,10 @@ def mend(df: DataFrame, decided: Iterable[RecordedDecision]) -> DataFrame:
         edited = {n: v for n, v in one.edited.items() if v != one.row.get(n)}
         kinds = {f.name: f.dataType for f in df.schema.fields}
         df = df.withColumns(
-            {n: F.when(this, F.lit(v).cast(kinds[n])).otherwise(F.col(quoted(n))) for n, v in edited.items()}
+            {
+                n: F.when(this, F.lit(v).cast(kinds[n])).otherwise(F.col(quote_name(n)))
+                for n, v in edited.items()
+            }
         )
     return df
 
@@ -39,6 +43,6 @@ def mend(df: DataFrame, decided: Iterable[RecordedDecision]) -> DataFrame:
 def mark_of(df: DataFrame) -> Column:
     """A number for a row: a hash of its columns, but for maps, which Spark does not hash."""
     kinds = {f.name: f.dataType.simpleString() for f in df.schema.fields}
-    return F.xxhash64(*(quoted(c) for c in visible(df) if "map<" not in kinds[c])).bitwiseAND(
+    return F.xxhash64(*(quote_name(c) for c in visible(df) if "map<" not in kinds[c])).bitwiseAND(
         F.lit(_POSITIVE)
     )

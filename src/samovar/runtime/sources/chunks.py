@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from samovar.errors import SourceChanged
+from samovar.files import new_folder
 from samovar.runtime.folders import cache_folder
 from samovar.runtime.sources.record_ends import Layout, layout_of, pieces
 from samovar.runtime.spark.shared_storage import check_shared
@@ -54,18 +55,12 @@ def chunked(
         if format == "parquet":
             check_shared(spark, [cache_folder()])  # Spark's executors write them
         _sweep(folder.parent)
-        temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        if layout is None:
-            starts = _cut_parquet(spark, file, temporary, size)
-        else:
-            starts = _cut_lines(file, temporary, size, layout)
-        (temporary / "units.json").write_bytes(msgspec.json.encode(starts))
-        try:
-            temporary.rename(folder)
-        except OSError:  # somebody else was quicker
-            shutil.rmtree(temporary, ignore_errors=True)
+        with new_folder(folder) as chunks:
+            if layout is None:
+                starts = _cut_parquet(spark, file, chunks, size)
+            else:
+                starts = _cut_lines(file, chunks, size, layout)
+            (chunks / "units.json").write_bytes(msgspec.json.encode(starts))
     os.utime(folder)
     found = msgspec.json.decode((folder / "units.json").read_bytes(), type=list[tuple[str, int, int | None]])
     made = []

@@ -15,6 +15,8 @@ from pyspark.sql import functions as F
 
 from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
+from samovar.runtime.failures.spark_errors import SparkError
+from samovar.text import quote_name
 
 __all__ = ["generated", "queried"]
 
@@ -50,13 +52,13 @@ def generated(spark: SparkSession, op: ops.Generate) -> DataFrame:
                 frame.withColumn(name, F.expr(text)) if name.lower() != "id" else _checked_id(frame, op, text)
             )
         except PySparkException as error:
-            said = str(error).splitlines()[0]
             raise SourceError(
-                f"Expected SQL over id, u, z and the columns before it for '{name}', got {text!r}: {said}",
+                f"Expected SQL over id, u, z and the columns before it for '{name}', got {text!r}: "
+                f"{SparkError.of(error).line}",
                 operator=op.name,
                 hint="For example: round(10 + u * 90, 2), or element_at(array('Ann', 'Bob'), 1 + int(u * 2)).",
             ) from None
-    return frame.select(*(F.col(f"`{c.replace('`', '``')}`") for c in op.columns))
+    return frame.select(*(F.col(quote_name(c)) for c in op.columns))
 
 
 def _checked_id(frame: DataFrame, op: ops.Generate, text: str) -> DataFrame:

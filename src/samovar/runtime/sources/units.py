@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -27,15 +26,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from samovar.compile.native import positioned, quoted, visible
+from samovar.compile.native import positioned, visible
 from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN, position_columns
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.parquet_files import CHECKED
 from samovar.runtime.sources.chunks import chunked
 from samovar.runtime.sources.generated import generated, queried
 from samovar.runtime.spark.shared_storage import check_shared, some_files
+from samovar.text import quote_name
 
 __all__ = [
     "CORRUPT",
@@ -118,7 +119,7 @@ def is_bad(df: DataFrame) -> Column:
     Names every column, so that Spark parses all of them, whichever are wanted later: the same rows are bad in every
     reading. (The length is never negative; Spark cannot know.)
     """
-    others = [F.col(quoted(c)).isNull() for c in visible(df)]
+    others = [F.col(quote_name(c)).isNull() for c in visible(df)]
     raw = F.col(CORRUPT)
     return raw.isNotNull() & reduce(lambda a, b: a | b, others, F.length(raw) >= 0)
 
@@ -243,7 +244,7 @@ def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
             reader = reader.schema(op.schema)
         schema = reader.load([_spark_path(p) for p in op.path]).schema
     except PySparkException as error:
-        first = _first_line(error)
+        first = SparkError.of(error).line
         raise SourceError(
             f"Spark cannot read {', '.join(op.path)} as {op.format}: {first}",
             operator=op.name,
@@ -260,11 +261,6 @@ def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
                 "or check the format of the files.",
             )
     return schema
-
-
-def _first_line(error: BaseException) -> str:
-    line = next((ln.strip() for ln in str(error).splitlines() if ln.strip()), type(error).__name__)
-    return re.sub(r"^\[[\w.]+\]\s*|\s*SQLSTATE: \w+", "", line)[:500]
 
 
 def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
@@ -335,7 +331,7 @@ def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
         listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
         rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
     except PySparkException as error:
-        raise SourceError(f"Cannot list {path}: {_first_line(error)}", operator=op.name) from None
+        raise SourceError(f"Cannot list {path}: {SparkError.of(error).line}", operator=op.name) from None
     made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
     if not made:
         raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)
@@ -350,7 +346,7 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
             return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
         except Exception as error:
             raise SourceError(
-                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {_first_line(error)}",
+                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {SparkError.of(error).line}",
                 operator=operator,
                 hint="The file is damaged or of another format: replace it, or move it out of the folder.",
             ) from None
@@ -407,7 +403,7 @@ def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) ->
         df.write.mode("overwrite").parquet(str(folder))
     except PySparkException as error:
         raise SourceError(
-            f"The rows of source '{op.name}' could not be read: {_first_line(error)}",
+            f"The rows of source '{op.name}' could not be read: {SparkError.of(error).line}",
             operator=op.name,
         ) from None
     files = sorted(p for p in folder.iterdir() if p.suffix == ".parquet")
@@ -439,5 +435,5 @@ def source_frame(spark: SparkSession, op: Op, live: Any = None) -> DataFrame:
                 reader = reader.schema(op.schema) if op.schema else reader
                 return reader.load(list(op.path)) if op.path else reader.load()
     except PySparkException as error:
-        raise SourceError(_first_line(error), operator=op.name) from None
+        raise SourceError(SparkError.of(error).line, operator=op.name) from None
     raise AssertionError(op.kind)

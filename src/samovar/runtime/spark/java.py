@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samovar.errors import EnvironmentProblem
+from samovar.files import write_file
 
 __all__ = ["MINIMUM", "Java", "find_java", "launch_home"]
 
@@ -240,16 +241,7 @@ def _write_executable(path: Path, content: str) -> None:
         if mine and path.read_text(encoding="utf-8") == content and os.access(path, os.X_OK):
             return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".java-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.chmod(temporary, 0o755)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+    write_file(path, content, mode=0o755)
 
 
 def _main() -> int:

@@ -33,7 +33,7 @@ from pyspark.sql import SparkSession
 
 from samovar.errors import EnvironmentProblem, StorageNotShared
 from samovar.ids import VERSION
-from samovar.runtime.failures.spark_errors import SPARK_ERRORS, Said
+from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 from samovar.runtime.folders import cache_folder, is_scratch
 from samovar.runtime.parquet_files import rows_in
 
@@ -203,7 +203,7 @@ def _ask(spark: SparkSession, look: Callable[..., Any], python: bool) -> list[di
             log.debug("no Python on the workers", exc_info=True)
             return []
         raise EnvironmentProblem(
-            f"Python could not be used on the cluster's workers: {Said.of(error).text}",
+            f"Python could not be used on the cluster's workers: {SparkError.of(error).text}",
             hint="They need the driver's Python (the same 3.x) with pyarrow, pandas and samovar: install them on all "
             "hosts and name that Python in PYSPARK_PYTHON.",
         ) from None
@@ -268,7 +268,7 @@ def _check_writes(spark: SparkSession, place: Path) -> None:
     try:
         spark.range(0, slots, 1, slots).write.parquet(str(rows))
     except SPARK_ERRORS as error:
-        problem = Said.of(error).text
+        problem = SparkError.of(error).text
     found = 0
     for wait in _PATIENCE:
         time.sleep(wait)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
+from samovar.files import new_file
 from samovar.ids import CONTROL, HIDDEN
 
 __all__ = ["in_arrival_order", "partition_number"]
@@ -42,12 +42,9 @@ def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator
         last = seen[-1].schema
         yield batch
     if last is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        temporary = log.with_name(f".{log.name}.{os.getpid()}")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, last) as writer:
+        with new_file(log) as path, pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, last) as writer:
             for part in seen:
                 writer.write_batch(part)
-        temporary.replace(log)
 
 
 def partition_number() -> int:

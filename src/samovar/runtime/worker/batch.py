@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
+from samovar.text import row_text
 
 __all__ = ["View", "fitted", "is_simple", "picker", "rows_at", "shown_batch", "stretches"]
 
@@ -145,8 +146,7 @@ def rows_at(view: View, rows: list[dict[str, Any]], start: int, waiting: list[in
 
 def shown_batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
     """A batch as it is named in a message."""
-    text = "{" + ", ".join(f"{k}: {v!r}" for k, v in first.items()) + "}"
-    return f"a batch of {data.num_rows} rows from {text[:400]} on"
+    return f"a batch of {data.num_rows} rows from {row_text(first, 400)} on"
 
 
 def fitted(

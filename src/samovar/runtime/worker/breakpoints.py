@@ -16,8 +16,8 @@ from samovar.control import messages as m
 from samovar.graph.operator import Operator
 from samovar.graph.state import declared
 from samovar.record.state_files import dumps
-from samovar.runtime.exchange.user_errors import shown
 from samovar.runtime.worker.arrival import partition_number
+from samovar.text import shown
 
 if TYPE_CHECKING:
     from samovar.runtime.worker.chain import Chain

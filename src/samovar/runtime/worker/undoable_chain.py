@@ -31,12 +31,13 @@ from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_na
 from samovar.runtime.exchange.fingerprints import Prints
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Task, Version
-from samovar.runtime.exchange.user_errors import UserError, frames_of, shown
+from samovar.runtime.exchange.user_errors import UserError, frames_of
 from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, stretches
 from samovar.runtime.worker.bucket_state import loaded_as
 from samovar.runtime.worker.chain import FLUSH, Chain
 from samovar.runtime.worker.task_control import Feeding
+from samovar.text import shown
 
 __all__ = ["HoldingChain"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 
 from samovar.errors import UnknownName
+from samovar.files import new_folder
 from samovar.graph.document import load, to_document
 
 __all__ = ["EXAMPLES", "STORIES", "write_example"]
@@ -50,8 +49,6 @@ def _fraud(files: Path) -> dict[str, Any]:
 
     data = files / "payments"
     if not data.is_dir():
-        fresh = files / f".payments-{os.getpid()}"
-        shutil.rmtree(fresh, ignore_errors=True)
-        write_payments(fresh, _ROWS)
-        os.replace(fresh, data)
+        with new_folder(data) as folder:
+            write_payments(folder, _ROWS)
     return to_document(fraud.build(data), relative_to=files)

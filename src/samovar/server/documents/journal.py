@@ -13,6 +13,8 @@ import zlib
 from pathlib import Path
 from typing import IO
 
+from samovar.files import write_file
+
 __all__ = ["LEAST", "Journal"]
 
 _HEAD = struct.Struct("<II")
@@ -47,13 +49,8 @@ class Journal:
 
     def compact(self, whole: bytes) -> None:
         """Put one update that says everything in the place of all."""
-        fresh = self.path.with_suffix(".new")
-        with open(fresh, "wb") as file:
-            file.write(_record(whole))
-            file.flush()
-            os.fsync(file.fileno())
+        write_file(self.path, _record(whole), durable=True)
         self._file.close()
-        os.replace(fresh, self.path)
         self._file = open(self.path, "ab")  # noqa: SIM115  open until close
         self._base = self._size = _HEAD.size + len(whole)
 

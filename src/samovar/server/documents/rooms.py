@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pycrdt import Doc
+from pycrdt import Doc, create_sync_message, create_update_message
 
 from samovar.server.documents.document_form import (
     Reading,
@@ -28,15 +28,12 @@ from samovar.server.documents.document_form import (
 )
 from samovar.server.documents.journal import LEAST, Journal
 from samovar.server.documents.yjs_protocol import (
-    Awareness,
     ProtocolError,
-    Query,
-    StateVector,
-    Update,
+    State,
+    answer_message,
     awareness_message,
     parse,
-    state_vector_message,
-    update_message,
+    read_states,
 )
 from samovar.server.workspace import Workspace
 
@@ -104,10 +101,9 @@ class Room:
     def join(self, member: Member) -> None:
         """Take a member in: it is asked for what it has, and told who is there."""
         self._members.append(member)
-        member.send(state_vector_message(self.doc.get_state()))
-        present = self._present()
-        if present:
-            member.send(awareness_message(present))
+        member.send(create_sync_message(self.doc))
+        if self._states:
+            member.send(self._present())
 
     def leave(self, member: Member) -> None:
         """Let a member go, and tell the others."""
@@ -129,23 +125,22 @@ class Room:
         if len(data) > MESSAGE_BYTES:
             raise Refused(1009, f"a message of {len(data)} bytes; at most {MESSAGE_BYTES} are taken")
         try:
-            message = parse(data)
+            kind, payload = parse(data)
+            if kind == "awareness":
+                self._take_states(member, read_states(payload))
         except ProtocolError as error:
             raise Refused(1007, f"not a message of the Yjs protocol: {error}") from None
-        match message:
-            case StateVector(vector):
-                member.send(update_message(self._missing(vector), answer=True))
-            case Update(update):
-                self._apply(member, update)
-                self._compact(BUSY_BYTES)
-            case Awareness():
-                self._heard(member, message)
-            case Query():
-                member.send(awareness_message(self._present()))
+        if kind == "vector":
+            member.send(self._missing(payload))
+        elif kind == "update":
+            self._apply(member, payload)
+            self._compact(BUSY_BYTES)
+        elif kind == "query":
+            member.send(self._present())
 
     def _missing(self, vector: bytes) -> bytes:
         try:
-            return self.doc.get_update(vector)
+            return answer_message(self.doc.get_update(vector))
         except BaseException as error:
             raise _refusal(error, "a state vector that cannot be read") from None
 
@@ -167,7 +162,7 @@ class Room:
         update: bytes = event.update
         self._journal.append(update)
         self._size += len(update)
-        self._tell(update_message(update), self._speaking)
+        self._tell(create_update_message(update), self._speaking)
 
     def _tell(self, message: bytes, but: Member | None) -> None:
         for other in list(self._members):
@@ -176,17 +171,17 @@ class Room:
 
     # --- who is there -----------------------------------------------------------------------------------------------
 
-    def _present(self) -> list[tuple[int, int, str]]:
-        return [(client, clock, text) for client, (clock, text) in self._states.items()]
+    def _present(self) -> bytes:
+        return awareness_message((client, clock, text) for client, (clock, text) in self._states.items())
 
-    def _heard(self, member: Member, message: Awareness) -> None:
+    def _take_states(self, member: Member, states: list[State]) -> None:
         """Keep what is newer than what is known. (Clients repeat what they hear of others: that is never newer.)"""
-        news: list[tuple[int, int, str]] = []
-        for client, clock, text in message.states:
+        news: list[State] = []
+        for client, clock, text in states:
             known = self._states.get(client)
-            if known is not None and (clock < known[0] or (clock == known[0] and text != "null")):
-                continue
             if known is None and text == "null":
+                continue
+            if known is not None and (clock < known[0] or (clock == known[0] and text != "null")):
                 continue
             if text == "null":
                 self._states.pop(client, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import NotInWorkspace, WorkspaceError
+from samovar.files import write_file
 
 __all__ = ["list_versions", "read_version", "save_version"]
 
@@ -37,10 +37,8 @@ def save_version(
     versions.mkdir(exist_ok=True)
     number = max((v["version"] for v in list_versions(folder)), default=0) + 1
     made = {"version": number, "name": name, "by": by[:_LETTERS], "at": time.time()}
-    fresh = versions / f"{number}.new"
     kept = {**made, "document": document, "layout": dict(layout), "comments": list(comments)}
-    fresh.write_text(json.dumps(kept), "utf-8")
-    os.replace(fresh, versions / f"{number}.json")
+    write_file(versions / f"{number}.json", json.dumps(kept))
     return made
 
 

@@ -4,65 +4,32 @@
     sync      = 0 state-vector | 1 update (the answer to it) | 2 update (news)
     awareness = bytes of: count, then for each client: id, clock, JSON text ("null": it has left)
 
-Numbers are variable-length unsigned integers, bytes and texts carry their length in front. `ProtocolError` is raised
-for everything that does not read so; nothing else is.
+Numbers are variable-length unsigned integers; bytes and texts have their length in front. Messages are written by
+pycrdt and read here: pycrdt's decoder accepts bytes that are cut off and numbers of any length. `ProtocolError` is the
+only exception that reading raises.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Literal
 
-__all__ = [
-    "Awareness",
-    "ProtocolError",
-    "Query",
-    "StateVector",
-    "Update",
-    "awareness_message",
-    "parse",
-    "state_vector_message",
-    "update_message",
-]
+from pycrdt import YMessageType, YSyncMessageType, create_awareness_message, write_message, write_var_uint
+
+__all__ = ["ProtocolError", "State", "answer_message", "awareness_message", "parse", "read_states"]
 
 _CLIENTS = 64
-"""Clients one awareness message may speak of."""
+"""Clients in one awareness message: a browser sends its own, a server all who are present."""
 _STATE = 16_384
-"""Bytes of one client's awareness state."""
+"""Bytes of one client's awareness state: a name, a colour, a selection and a cursor take some hundreds."""
+
+State = tuple[int, int, str]
+"""A client, its clock, its state as JSON text."""
 
 
 class ProtocolError(Exception):
-    """Bytes that are no message of the protocol."""
-
-
-@dataclass(frozen=True)
-class StateVector:
-    """What the other side has: it asks for the rest."""
-
-    vector: bytes
-
-
-@dataclass(frozen=True)
-class Update:
-    """Changes of the document."""
-
-    update: bytes
-
-
-@dataclass(frozen=True)
-class Awareness:
-    """Who is there: (client, clock, state as JSON text) each."""
-
-    states: tuple[tuple[int, int, str], ...]
-
-
-@dataclass(frozen=True)
-class Query:
-    """Asks who is there."""
-
-
-Message = StateVector | Update | Awareness | Query
+    """Bytes that are not a message of the protocol."""
 
 
 class _Reader:
@@ -71,15 +38,15 @@ class _Reader:
         self.at = 0
 
     def number(self) -> int:
-        made = shift = 0
+        value = shift = 0
         while True:
             if self.at >= len(self.data) or shift > 63:
                 raise ProtocolError("a number is cut off or too long")
             byte = self.data[self.at]
             self.at += 1
-            made |= (byte & 0x7F) << shift
+            value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                return made
+                return value
             shift += 7
 
     def chunk(self) -> bytes:
@@ -90,30 +57,30 @@ class _Reader:
         return self.data[self.at - length : self.at]
 
 
-def parse(data: bytes) -> Message:
-    """The message that these bytes are."""
+def parse(data: bytes) -> tuple[Literal["vector", "update", "awareness", "query"], bytes]:
+    """The kind of a message and its payload: a state vector, an update, awareness states (see `read_states`)."""
     reader = _Reader(data)
-    kind = reader.number()
-    if kind == 0:
-        step = reader.number()
-        if step == 0:
-            return StateVector(reader.chunk())
-        if step in (1, 2):
-            return Update(reader.chunk())
-        raise ProtocolError(f"a synchronisation step {step}")
-    if kind == 1:
-        return _awareness(reader.chunk())
-    if kind == 3:
-        return Query()
-    raise ProtocolError(f"a message of kind {kind}")
+    match reader.number():
+        case 0:
+            step = reader.number()
+            if step > 2:
+                raise ProtocolError(f"a synchronisation step {step}")
+            return ("update" if step else "vector"), reader.chunk()
+        case 1:
+            return "awareness", reader.chunk()
+        case 3:
+            return "query", b""
+        case kind:
+            raise ProtocolError(f"a message of kind {kind}")
 
 
-def _awareness(data: bytes) -> Awareness:
+def read_states(data: bytes) -> list[State]:
+    """The clients in the payload of an awareness message."""
     reader = _Reader(data)
     count = reader.number()
     if count > _CLIENTS:
         raise ProtocolError(f"{count} clients in one message")
-    states: list[tuple[int, int, str]] = []
+    states: list[State] = []
     for _ in range(count):
         client, clock, raw = reader.number(), reader.number(), reader.chunk()
         if len(raw) > _STATE:
@@ -122,38 +89,20 @@ def _awareness(data: bytes) -> Awareness:
             text = raw.decode("utf-8")
             json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ProtocolError("a client's state that is no JSON") from error
+            raise ProtocolError("a client's state that is not JSON") from error
         states.append((client, clock, text))
-    return Awareness(tuple(states))
+    return states
 
 
-def _number(value: int) -> bytes:
-    made = bytearray()
-    while value >= 0x80:
-        made.append(value & 0x7F | 0x80)
-        value >>= 7
-    made.append(value)
-    return bytes(made)
+def answer_message(update: bytes) -> bytes:
+    """The update that answers a state vector."""
+    return bytes([YMessageType.SYNC, YSyncMessageType.SYNC_STEP2]) + write_message(update)
 
 
-def _chunk(data: bytes) -> bytes:
-    return _number(len(data)) + data
-
-
-def state_vector_message(vector: bytes) -> bytes:
-    """Asks the other side for what this one lacks."""
-    return b"\x00\x00" + _chunk(vector)
-
-
-def update_message(update: bytes, *, answer: bool = False) -> bytes:
-    """Changes of the document; `answer`: what was asked for with a state vector."""
-    return (b"\x00\x01" if answer else b"\x00\x02") + _chunk(update)
-
-
-def awareness_message(states: Iterable[tuple[int, int, str]]) -> bytes:
-    """Who is there, or has left (state "null")."""
-    listed = list(states)
-    body = _number(len(listed)) + b"".join(
-        _number(client) + _number(clock) + _chunk(text.encode()) for client, clock, text in listed
-    )
-    return b"\x01" + _chunk(body)
+def awareness_message(states: Iterable[State]) -> bytes:
+    """Clients that are present, or have left (state "null"). (pycrdt's Encoder counts characters, not bytes.)"""
+    parts = [
+        write_var_uint(client) + write_var_uint(clock) + write_message(text.encode())
+        for client, clock, text in states
+    ]
+    return create_awareness_message(write_var_uint(len(parts)) + b"".join(parts))

@@ -17,6 +17,7 @@ from samovar.server.documents.sql_reach import check_sql as confined
 from samovar.server.error_answers import problem_data
 from samovar.server.json_values import row_data
 from samovar.server.services import Parts, parts
+from samovar.text import quote_name
 
 __all__ = ["router"]
 
@@ -84,7 +85,7 @@ def _checked(spark: Any, given: Sql) -> dict[str, Any]:
     from samovar.compile.schema_problems import explain_problem
 
     try:
-        columns = ", ".join(f"`{c.name.replace('`', '``')}` {c.type}" for c in given.columns)
+        columns = ", ".join(f"{quote_name(c.name)} {c.type}" for c in given.columns)
         frame = spark.createDataFrame([], columns) if columns else spark.range(0).select()
     except (PySparkException, ValueError):
         return {"problem": None, "type": None}  # columns nobody can have: the operator before is told

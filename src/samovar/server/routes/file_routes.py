@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
 from typing import Annotated, Any
 
@@ -12,6 +10,7 @@ from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
 from samovar.errors import NotInWorkspace, StorageProblem
+from samovar.files import new_file
 from samovar.runtime.display import size as shown_size
 from samovar.server.limits import TooLarge
 from samovar.server.services import Parts, parts
@@ -41,26 +40,22 @@ def download(the: The, path: str) -> FileResponse:
 async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
     """Write a file from the request's body; it appears when it is complete, in the place of one of that name."""
     target = the.workspace.file(path)
-    fresh = target.with_name(f".{secrets.token_hex(6)}.upload")
     size = 0
     room = None if the.limits.quota is None else the.limits.quota - the.workspace.file_bytes()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(fresh, "wb") as file:
-            async for chunk in request.stream():
-                size += len(chunk)
-                if room is None or size <= room:  # what is too much is read to its end, and forgotten
-                    await run_in_threadpool(file.write, chunk)
-        if room is not None and size > room:
-            raise TooLarge(
-                f"Expected files of at most {shown_size(the.limits.quota or 0)} in the workspace, got more.",
-                "Delete files that are no longer needed, or start the server with a larger --quota.",
-            )
-        os.replace(fresh, target)
+        with new_file(target) as temporary:
+            with open(temporary, "wb") as file:
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if room is None or size <= room:  # what is too much is read to its end, and dropped
+                        await run_in_threadpool(file.write, chunk)
+            if room is not None and size > room:
+                raise TooLarge(
+                    f"Expected files of at most {shown_size(the.limits.quota or 0)} in the workspace, got more.",
+                    "Delete files that are no longer needed, or start the server with a larger --quota.",
+                )
     except OSError as error:
         raise StorageProblem(f"'{path}' could not be written: {error.strerror or error}.") from error
-    finally:
-        fresh.unlink(missing_ok=True)
     return {"path": path, "bytes": size}
 
 

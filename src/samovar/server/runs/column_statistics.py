@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from samovar.replay.past import Past
 from samovar.server.json_values import plain
 from samovar.server.runs.results import check_column, result_frame, said
+from samovar.text import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,7 +30,7 @@ def statistics_of(
         return []
     wanted: list[Column] = [F.count(F.lit(1)).alias("rows")]
     for number, field in enumerate(frame.schema.fields):
-        column = _quoted(field.name)
+        column = F.col(quote_name(field.name))
         wanted.append(F.count(column).alias(f"{number}_filled"))
         if _plain_type(field.dataType):
             wanted.append(F.approx_count_distinct(column).alias(f"{number}_distinct"))
@@ -63,7 +64,7 @@ def column_values(
     if frame is None:
         return []
     check_column(column, frame.columns)
-    one = frame.select(_quoted(column).alias("value")).where("value IS NOT NULL")
+    one = frame.select(F.col(quote_name(column)).alias("value")).where("value IS NOT NULL")
     kind = one.schema["value"].dataType
     with said(where, frame.columns):
         if _number(kind):
@@ -90,12 +91,6 @@ def _ranges(numbers: DataFrame) -> list[dict[str, Any]]:
         {"from": least + i * width, "to": least + (i + 1) * width, "rows": rows.get(i, 0)}
         for i in range(_BINS)
     ]
-
-
-def _quoted(name: str) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _number(kind: Any) -> bool:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from samovar.errors import NotInWorkspace, WorkspaceError
+from samovar.files import write_file
 
 __all__ = ["Notebooks"]
 
@@ -89,9 +90,7 @@ class Notebooks:
         told = {"kind": "did", "id": secrets.token_hex(6), "at": time.time(), "by": "the server"}
         told["did"] = f"dropped the {len(gone)} oldest entries: the notebook was full"
         kept = [told] * bool(gone) + [e for e in entries if e["id"] not in gone]
-        fresh = self._path(run).with_suffix(".new")
-        fresh.write_text("".join(json.dumps(e) + "\n" for e in kept), "utf-8")
-        fresh.replace(self._path(run))
+        write_file(self._path(run), "".join(json.dumps(e) + "\n" for e in kept))
 
     def _path(self, run: str) -> Path:
         return self._folder / f"{run}.jsonl"

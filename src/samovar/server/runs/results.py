@@ -6,7 +6,6 @@ computed by Spark, which gives the page alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +18,10 @@ import pyarrow.parquet as pq
 from samovar.errors import SchemaProblem, UnknownName, WorkspaceError, nearest
 from samovar.graph import operators as ops
 from samovar.replay.past import Past
+from samovar.runtime.failures.spark_errors import SparkError
 from samovar.server.documents.sql_reach import check_sql
 from samovar.server.json_values import row_data
+from samovar.text import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -135,9 +136,8 @@ def said(where: str | None, names: list[str]) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        first = re.sub(r"^\[\w+(\.\w+)*\]\s*", "", str(error).splitlines()[0])
         raise SchemaProblem(
-            f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {first}",
+            f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {SparkError.of(error).line}",
             hint="For example: amount > 100 AND customer = 'Bob'.",
         ) from None
 
@@ -162,7 +162,6 @@ def _by_spark(
     with said(where, names):
         total = frame.count() if where else sum(pq.read_metadata(f).num_rows for f in _files(past, sink))
         if sort is not None:
-            quoted = "`" + sort.replace("`", "``") + "`"
-            key = F.col(quoted)
+            key = F.col(quote_name(sort))
             frame = frame.orderBy(key.desc_nulls_last() if descending else key.asc_nulls_last())
         return frame.offset(start).limit(count).toArrow(), total
