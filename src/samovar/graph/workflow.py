@@ -120,7 +120,14 @@ class Workflow:
 
     @classmethod
     def of(cls, name: str, all_ops: Iterable[Op], live: Mapping[str, Any] | None = None) -> Workflow:
-        """A workflow of ready operators in any order. Names, edges and ports are checked; a sink may be missing yet."""
+        """A workflow of ready operators in any order. Names, edges and ports are checked; a sink may be missing yet.
+
+        all_ops: the operators. live: objects that are not data (operator instances, functions, DataFrames), by
+        operator.
+
+        >>> sv.Workflow.of("copy", flow.graph().ops.values())
+        Workflow('copy', 3 operators)
+        """
         made = cls(name)
         for op in all_ops:
             check_name(op, made._ops)
@@ -133,13 +140,23 @@ class Workflow:
 
     @property
     def read(self) -> Reader:
-        """Sources with PySpark's names: `flow.read.parquet("payments/")`."""
+        """Sources with PySpark's names.
+
+        >>> flow.read.format("csv").option("header", True).load("orders.csv", name="file")
+        Frame('file' of workflow 'shop')
+        """
         from samovar.graph.reader import Reader
 
         return Reader(self)
 
     def values(self, schema: str, rows: Any, *, name: str | None = None) -> Frame:
-        """A source of rows given here, as tuples in the schema's order or as mappings."""
+        """A source of rows given here.
+
+        schema: DDL text. rows: tuples in the schema's order, or mappings.
+
+        >>> flow.values("n int", [(1,), {"n": 2}], name="numbers")
+        Frame('numbers' of workflow 'shop')
+        """
         chosen = name or self.fresh("values")
         names = [column for column, _ in columns(schema)]
         made = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
@@ -148,7 +165,14 @@ class Workflow:
     def generate(
         self, rows: int, columns: Mapping[str, str], *, seed: int = 0, name: str | None = None
     ) -> Frame:
-        """A source of made-up rows: columns are SQL over `id`, `u` (even, 0 to 1) and `z` (bell-shaped)."""
+        """A source of made-up rows.
+
+        rows: how many. columns: SQL by column name, over `id`, `u` (even, 0 to 1) and `z` (bell-shaped). seed: other
+        rows.
+
+        >>> flow.generate(1000, {"id": "id", "amount": "u * 100"}, name="made up").columns
+        ['id', 'amount']
+        """
         chosen = name or self.fresh("generate")
         return self.add(ops.Generate(name=chosen, rows=rows, columns=dict(columns), seed=seed))
 
@@ -162,7 +186,15 @@ class Workflow:
         key_partitions: int | None = None,
         name: str | None = None,
     ) -> Frame:
-        """A Python operator over one or more inputs; port numbers follow the order of the inputs."""
+        """A Python operator over one or more inputs; port numbers follow the order of the inputs.
+
+        operator: an instance of your subclass of `sv.Operator`. inputs: frames of this workflow.
+        by: the columns of the key, for one instance a key partition. order: "canonical", or "arrival": as tuples come,
+        which is logged. key_partitions: how many `by` makes; by default twice the cores.
+
+        >>> flow.apply(Highest(), orders, by="customer", name="H").columns
+        ['customer', 'amount']
+        """
         if isinstance(operator, type) and issubclass(operator, Operator):
             raise WorkflowError(
                 f"Expected an operator instance, got the class {operator.__name__}.",
@@ -196,7 +228,14 @@ class Workflow:
         return self.add(op, live=operator)
 
     def add(self, op: Op, *, live: Any = None) -> Frame:
-        """Add an operator whose inputs are already there; the general form behind all Frame methods."""
+        """Add an operator whose inputs are already there; the general form behind all Frame methods.
+
+        op: the operator as data. live: its instance, function or DataFrame.
+
+        >>> from samovar.graph import operators as ops
+        >>> flow.add(ops.Filter(name="F", inputs=("orders",), condition="amount > 100"))
+        Frame('F' of workflow 'shop')
+        """
         from samovar.graph.frame import Frame
 
         check_name(op, self._ops)
@@ -209,7 +248,13 @@ class Workflow:
         return Frame(self, op.name)
 
     def fresh(self, kind: str) -> str:
-        """A name no operator carries yet: `filter_1`, `filter_2`, ..."""
+        """A name no operator has yet: `filter_1`, `filter_2`, ...
+
+        kind: what it begins with.
+
+        >>> flow.fresh("clean")
+        'clean_1'
+        """
         while True:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             name = f"{kind}_{self._counts[kind]}"
@@ -217,7 +262,11 @@ class Workflow:
                 return name
 
     def frame(self, name: str) -> Frame:
-        """The frame of an operator by name."""
+        """The frame of an operator by name.
+
+        >>> flow.frame("orders") is orders, flow.frame("orders").columns
+        (False, ['id', 'customer', 'amount'])
+        """
         from samovar.graph.frame import Frame
 
         if name not in self._ops:
@@ -233,23 +282,38 @@ class Workflow:
         return frame._name
 
     def up_to(self, name: str) -> Workflow:
-        """A workflow of an operator and what leads to it, ending in a sink `<name>_result` unless it is one itself."""
+        """A workflow of an operator and what leads to it, ending in a sink `<name>_result` unless it is one itself.
+
+        >>> list(flow.up_to("orders").graph().ops)
+        ['orders', 'orders_result']
+        """
         return Workflow.of(self.name, up_to(self._ops, name).values(), self._live)
 
     # --- looking ------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
-        """The checked, frozen graph of what leads to a sink. Raises a WorkflowError when it is not sound."""
+        """The checked, frozen graph of what leads to a sink. Raises a WorkflowError when it is not sound.
+
+        >>> list(flow.graph().ops)
+        ['orders', 'large', 'S']
+        """
         return checked(self.name, self._ops, self._live)
 
     def to_document(self) -> dict[str, Any]:
-        """The workflow as plain data (see docs/reference/document.md). PySpark Columns are turned into SQL text."""
+        """The workflow as plain data (see docs/reference/document.md). PySpark Columns are turned into SQL text.
+
+        >>> flow.to_document()["operators"][1]["condition"]
+        'amount > 100'
+        """
         from samovar.graph.document import to_document
 
         return to_document(self._as_sql())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the workflow as a document: JSON when the path ends in `.json`, else YAML."""
+        """Write the workflow as a document: JSON when the path ends in `.json`, else YAML.
+
+        >>> flow.save("shop.yaml")
+        """
         from samovar.graph.document import dump
 
         target = Path(path)
@@ -268,7 +332,13 @@ class Workflow:
 
     @classmethod
     def from_document(cls, document: Any) -> Workflow:
-        """A workflow from plain data, a JSON or YAML text, or the path of such a file."""
+        """A workflow from plain data, a JSON or YAML text, or the path of such a file.
+
+        document: the data, the text or the path.
+
+        >>> sv.Workflow.from_document("shop.yaml")
+        Workflow('shop', 3 operators)
+        """
         from samovar.graph.document import load
 
         return load(document)
@@ -351,7 +421,11 @@ class Workflow:
         return run
 
     def schema_of(self, name: str) -> Any:
-        """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job."""
+        """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job.
+
+        >>> flow.schema_of("orders").names
+        ['id', 'customer', 'amount']
+        """
         if name not in self._schemas:
             self._schemas[name] = _engine().schema(self, name)
         return self._schemas[name]

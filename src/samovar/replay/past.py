@@ -53,46 +53,81 @@ class Past:
 
     @property
     def id(self) -> str:
-        """The run's name."""
+        """The run's name.
+
+        >>> past.id
+        'shop-1'
+        """
         return self._recording.run_id
 
     @property
     def path(self) -> Path:
-        """The folder of the recording."""
+        """The folder of the recording.
+
+        >>> past.path.name
+        'shop-1'
+        """
         return self._recording.path
 
     @property
     def history(self) -> History:
-        """Committed epochs, published results, the end."""
+        """Committed epochs, published results, the end.
+
+        >>> len(past.history.epochs)
+        1
+        """
         return self._recording.history()
 
     @property
     def status(self) -> Status:
-        """completed, failed, stopped; `running` while a process writes it, else `interrupted`."""
+        """completed, failed, stopped; `running` while a process writes it, else `interrupted`.
+
+        >>> past.status
+        'completed'
+        """
         return status_of(self._recording)
 
     @property
     def workflow(self) -> Workflow:
-        """The workflow as it was, rebuilt from the recording. Runs no operator code."""
+        """The workflow as it was, rebuilt from the recording. Runs no operator code.
+
+        >>> list(past.workflow.graph().ops)
+        ['orders', 'large', 'H', 'S']
+        """
         return read_workflow(self._recording)
 
     @property
     def progress(self) -> Progress:
-        """Counters as of the last committed epoch."""
+        """Counters as of the last committed epoch.
+
+        >>> past.progress.operators[2].taken
+        10
+        """
         return past_progress(self._recording)
 
     def result(self, sink: str = "S") -> pa.Table:
-        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far."""
+        """The rows a sink kept, as a pyarrow Table: all of them, or those of the epochs committed so far.
+
+        >>> past.result("S").num_rows
+        10
+        """
         return read_result(self._recording, self.history, read_graph(self._recording), sink)
 
     def dataframe(self, sink: str = "S") -> DataFrame:
-        """The rows a sink kept, as a Spark DataFrame over the recording's files."""
+        """The rows a sink kept, as a Spark DataFrame over the recording's files.
+
+        >>> past.dataframe("S").filter("amount > 100").count()
+        2
+        """
         return result_frame(self._session(), self._recording, self.history, read_graph(self._recording), sink)
 
     @property
     def switches(self) -> list[tuple[int, SwitchRecord]]:
         """Where operators switched to other code inside an epoch: the epoch, and `operator`, `bucket` (its key
         partition), `version` and `tuples` (how many it had taken of the epoch in that partition).
+
+        >>> past.switches
+        []
         """
         epochs = [e for e in self.history.epochs if e.switched]
         return [
@@ -102,15 +137,27 @@ class Past:
         ]
 
     def chart(self, name: str) -> dict[str, Any]:
-        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
+        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data.
+
+        >>> sv.open(charted.recording).chart("by customer")["kind"]
+        'bar'
+        """
         return chart_data(self._recording, self.history, read_graph(self._recording), name)
 
     def rejected(self, source: str) -> pa.Table:
-        """Rows of a source that did not parse: file, line, text."""
+        """Rows of a source that did not parse: file, line, text.
+
+        >>> past.rejected("orders").num_rows
+        0
+        """
         return read_rejected(self._recording, source)
 
     def sizes(self) -> dict[str, int]:
-        """Bytes by kind."""
+        """Bytes by kind.
+
+        >>> past.sizes()["results"] > 0
+        True
+        """
         return self._recording.sizes()
 
     def resume(
@@ -126,6 +173,12 @@ class Past:
 
         The files of all committed epochs are read first. Where one is damaged or gone, the run goes on before the epoch
         it belongs to, and says so: in the log, in `run.progress.note` and as a warning of the logger `samovar`.
+
+        spark, master, conf, interactive: as for `Workflow.start`. flow: the workflow, where the recording cannot tell
+        it.
+
+        >>> past.resume().wait(60).status
+        'completed'
         """
         return resume(
             self.path,
@@ -169,7 +222,11 @@ class Past:
 
     @property
     def interactions(self) -> list[Interaction]:
-        """The moments that were marked while the run went on, in the order of time."""
+        """The moments that were marked while the run went on, in the order of time.
+
+        >>> [interaction.id for interaction in past.interactions]
+        []
+        """
         return sorted(self.history.interactions, key=lambda i: (i.at, i.id))
 
     def jump(
@@ -179,7 +236,16 @@ class Past:
         tuples: int | None = None,
         epoch: int | None = None,
     ) -> Moment:
-        """Go to a moment: `jump("FE", tuples=42)`, `jump(epoch=7)` (its start), `jump("I3")`, or the end: `jump()`."""
+        """Go to a moment. Without arguments: to the end.
+
+        to: the name of an interaction, or an operator. tuples: how many tuples that operator has processed.
+        epoch: the epoch at whose start to be.
+
+        >>> past.jump("H", tuples=4).last.row["amount"]
+        60.0
+        >>> past.jump(epoch=0).epoch
+        0
+        """
         travel = self._travel
         if isinstance(to, Interaction):
             return self._jump_interaction(travel, to)
@@ -231,11 +297,24 @@ class Past:
         return Moment(travel, stretch, counts, last=last, operator=operator)
 
     def before(self, operator: str, *, epoch: int, position: Sequence[int]) -> Moment:
-        """The moment just before an operator took a tuple: its epoch and position are those `why` tells."""
+        """The moment just before an operator took a tuple.
+
+        epoch, position: the tuple's, as `why` tells them.
+
+        >>> origin = past.why("S", {"amount": 60.0})[0]
+        >>> past.before(origin.operator, epoch=origin.epoch, position=origin.position).epoch
+        0
+        """
         return self._jump_position(self._travel, operator, epoch, tuple(position)).step_back()
 
     def jump_cost(self, to: str | Interaction) -> JumpCost:
-        """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`)."""
+        """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`).
+
+        >>> past.jump_cost("I1")
+        Traceback (most recent call last):
+            ...
+        samovar.errors.UnknownName: Expected an interaction of the run, got 'I1'.
+        """
         history = self.history
         made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
         if made is None:
@@ -243,7 +322,11 @@ class Past:
         return jump_cost(self._recording, history, read_graph(self._recording), made)
 
     def failure(self) -> Moment | None:
-        """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one."""
+        """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one.
+
+        >>> past.failure() is None
+        True
+        """
         if self.history.failed is None:
             return None
         travel = self._travel
@@ -273,9 +356,12 @@ class Past:
     def first(self, operator: str, predicate: Predicate) -> Moment | None:
         """The first moment where something holds; None when it never did.
 
-        For a Python operator a Python expression over its states' names (and `row`), or a callable of its state; for an
-        aggregate SQL over its groups; for other operators SQL over the rows they take, or, where it names columns that
-        only those have, over the rows they give: a join is asked over the columns of both sides.
+        predicate: for a Python operator a Python expression over its states' names (and `row`), or a callable of its
+            state; for an aggregate SQL over its groups; for other operators SQL over the rows they take, or, where it
+            names columns that only those have, over the rows they give: a join is asked over the columns of both sides.
+
+        >>> past.first("H", "len(highest) == 2").last.row["customer"]
+        'Ann'
         """
         travel = self._travel
         found = find_first(travel, operator, predicate)
@@ -287,19 +373,30 @@ class Past:
     def why(self, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
         """The tuples that led to a row of a sink: the row's own way first, then what went into its groups.
 
-        `row` is the row or some of its columns (the first that matches counts), or its number in the result.
+        row: the row or some of its columns (the first that matches counts), or its number in the result.
+        limit: how many tuples at most.
+
+        >>> [origin.operator for origin in past.why("S", {"amount": 60.0}, limit=2)]
+        ['S', 'H']
         """
         return find_origins(self._travel, sink, row, limit)
 
     def log(self, operator: str, expression: str, where: str | None = None) -> pa.Table:
-        """An expression (SQL) over the tuples the operator takes, as if it had been logged: epoch, port, value.
+        """An expression over the tuples an operator takes, as if it had been logged: epoch, port, value.
 
-        One that names columns which only its output has is over the rows it gives.
+        expression: SQL; if it names columns that only the output has, it is over the rows the operator gives.
+        where: SQL that selects tuples.
+
+        >>> past.log("H", "amount * 2", where="amount > 100")["value"].to_pylist()
+        [220.0, 240.0]
         """
         return log_rows(self._travel, operator, expression, where)
 
     def close(self) -> None:
-        """Give back what time travel has kept."""
+        """Release what time travel has kept.
+
+        >>> past.close()
+        """
         if self._made is not None:
             self._made.close()
             self._made = None
