@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import importlib
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +21,7 @@ from samovar.graph import operators as ops
 from samovar.graph.arguments import checked_arguments
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
+from samovar.graph.operator_names import is_name
 from samovar.graph.operators.base import Op
 from samovar.graph.subgraph import enabled, up_to
 from samovar.graph.values import columns
@@ -39,7 +39,6 @@ Marks = Literal["tau", "every", "none"]
 OnError = Literal["fail", "hold"]
 OLD_OPTIONS = {"workers": "key_partitions", "checkpoints": "marks", "watch": "interactive"}
 """Options of runs under names they no longer have, for the hint."""
-_NAME = re.compile(r"[A-Za-z_][\w .-]*\Z")
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Workflow:
     """
 
     def __init__(self, name: str) -> None:
-        if not _well_named(name):
+        if not is_name(name):
             raise WorkflowError(
                 f"Expected a workflow name of letters, digits, '_', '.', '-' or blanks, got {name!r}.",
                 hint='Write for example sv.Workflow("fraud").',
@@ -452,7 +451,7 @@ def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Gr
 
 def check_name(op: Op, known: Mapping[str, Op]) -> None:
     """Raise unless the operator's name is well formed and not among the known ones."""
-    if not _well_named(op.name):
+    if not is_name(op.name):
         raise WorkflowError(
             f"Expected an operator name of letters, digits, '_', '.', '-' or blanks, got {op.name!r}.",
             hint="A name starts with a letter or '_': for example name=\"large_orders\".",
@@ -463,10 +462,6 @@ def check_name(op: Op, known: Mapping[str, Op]) -> None:
             hint=f"Give one of them another name, for example '{op.name}_2'.",
             operator=op.name,
         )
-
-
-def _well_named(name: object) -> bool:
-    return isinstance(name, str) and _NAME.match(name) is not None
 
 
 def check_edges(all_ops: Mapping[str, Op]) -> list[str]:
