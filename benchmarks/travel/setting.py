@@ -70,7 +70,7 @@ class Setting:
 
 def taken_by(past: sv.Past, operator: str) -> int:
     """How many tuples an operator took in a run one by one: a join's build side is its state."""
-    return sum(past._travel.taken_in(segment, operator) for segment in past._travel.segments)
+    return sum(past._session.taken_in(segment, operator) for segment in past._session.segments)
 
 
 @contextmanager

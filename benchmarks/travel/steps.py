@@ -89,14 +89,14 @@ def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
     outputs = 0
     seen: set[Any] = set()
     while over < taken:
-        if moment._stretch.place not in seen:
-            seen.add(moment._stretch.place)
+        if moment._traced.place not in seen:
+            seen.add(moment._traced.place)
             outputs += _given_behind(moment, operator)
-        before = moment._stretch
+        before = moment._traced
         start = time.perf_counter()
         possible = bool(moment.can_step_over(operator))
         moment = moment.step_over(operator)
-        (inside if moment._stretch is before else traced).append(time.perf_counter() - start)
+        (inside if moment._traced is before else traced).append(time.perf_counter() - start)
         over += possible
     past.close()
     return {
@@ -115,7 +115,7 @@ def _stepped(setting: Setting, name: str, flow: sv.Workflow) -> Row:
 
 def _given_behind(moment: sv.Moment, operator: str) -> int:
     """Tuples the operator and those behind it give in a window: each can be stepped into."""
-    trace = moment._stretch.traced.trace
+    trace = moment._traced.trace
     within = trace.edges.downstream(operator)
     return sum(len(step.outputs) for op, own in trace.steps.items() if op in within for step in own)
 

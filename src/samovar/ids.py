@@ -14,7 +14,6 @@ __all__ = [
     "VERSION",
     "new_attempt",
     "new_run_id",
-    "position_columns",
     "slug",
 ]
 
@@ -24,11 +23,6 @@ CONTROL = "__sv_control"
 PORT = "__sv_port"
 VERSION = "0.1.0"
 """Samovar's own version; the package says the same."""
-
-
-def position_columns(width: int, prefix: str = "p") -> list[str]:
-    """The hidden columns of a position of that many parts; they compare lexicographically."""
-    return [f"{HIDDEN}{prefix}{i}" for i in range(width)]
 
 
 def slug(name: str) -> str:

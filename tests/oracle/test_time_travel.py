@@ -23,8 +23,8 @@ from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
 from tests.oracle.travel_flows import PYTHON, Simulation, draw_flow
 
 import samovar as sv
-from samovar.replay.state import windows
-from samovar.replay.trace import leaves
+from samovar.replay.state.windows import Windows
+from samovar.replay.trace.leaves import Leaves
 
 COMMON = settings(
     deadline=None,
@@ -69,9 +69,9 @@ def world(spark: SparkSession, seed: int, window: int | None) -> Iterator[World]
         pytest.MonkeyPatch.context() as patch,
     ):
         if window is not None:
-            patch.setattr(windows, "WINDOW", window)
-            patch.setattr(windows, "MARGIN", max(1, window // 3))
-            patch.setattr(leaves, "SMALLEST", seed % 3)  # else all rows lie in one chunk
+            patch.setattr(Windows, "size", window)
+            patch.setattr(Windows, "margin", max(1, window // 3))
+            patch.setattr(Leaves, "smallest", seed % 3)  # else all rows lie in one chunk
         drawn = draw_flow(rnd, Path(folder) / "data")
         size = rnd.choice([ONE_FILE, ALL_AT_ONCE])
         note(f"seed {seed}, epochs of {size} bytes, windows of {window}\n{drawn}")

@@ -11,7 +11,8 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from samovar.replay.trace.model import END, Edges, Position, StepKey, Trace, Tuple
+from samovar.positions import END, Position
+from samovar.replay.trace.model import Edges, StepKey, Trace, Tuple
 
 __all__ = ["Made", "Node", "cursors", "descendants", "least", "random_made", "sound"]
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import samovar as sv
-from samovar.replay.state import windows
-from samovar.replay.trace import leaves
+from samovar.replay.state.windows import Windows
+from samovar.replay.trace.leaves import Leaves
 from samovar.runtime.epochs import checkpoint_policy
 
 
@@ -29,9 +29,9 @@ class Diary(sv.Operator):
 def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "SMALLEST", 1)
-    monkeypatch.setattr(windows, "WINDOW", 3)
-    monkeypatch.setattr(windows, "MARGIN", 1)
+    monkeypatch.setattr(Leaves, "smallest", 1)
+    monkeypatch.setattr(Windows, "size", 3)
+    monkeypatch.setattr(Windows, "margin", 1)
     monkeypatch.setattr(
         checkpoint_policy, "EVERY", 5
     )  # marks would come often, but an order of arrival has no places for them

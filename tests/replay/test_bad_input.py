@@ -227,7 +227,7 @@ def test_a_source_that_goes_away_while_somebody_looks_is_told(own: Path, spark: 
     past = sv.open(recording(own), spark=spark)
     past.jump("sum", tuples=1)
     shutil.rmtree(own / "in")
-    past._travel._kept.clear()
+    past._session.windows._kept.clear()
     with pytest.raises(SourceChanged, match=r"'rows' is gone"):
         past.jump("sum", tuples=2)
     past.close()

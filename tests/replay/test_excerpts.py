@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
+from samovar.positions import Window, pack
 from samovar.replay.trace import leaf_rows, past_epoch
-from samovar.replay.trace.model import Window
-from samovar.runtime.sources.units import ROW_BITS
 
 ROWS = 50
 WINDOWS = [(None, None), (None, (0, 7)), ((0, 30), (0, 31)), ((0, 45), (1, 12)), ((1, 49), None)]
@@ -64,11 +63,11 @@ def opened(spark: SparkSession, folder: Path, rows: Any) -> sv.Past:
 
 
 def place(at: tuple[int, int] | None) -> tuple[int, int] | None:
-    return None if at is None else (0, (at[0] << ROW_BITS) + at[1])
+    return None if at is None else (0, pack(*at))
 
 
 def rows_of(past: sv.Past, window: Window, name: str) -> list[str]:
-    tracer, segment = past._travel.tracer, past._travel.segments[0]
+    tracer, segment = past._session.tracer, past._session.segments[0]
     epoch = tracer.windowed(segment, window, near=True)
     with tracer.tagged("test", epoch):
         found = epoch.frames.stream(name, segment.level).toArrow()
@@ -79,7 +78,7 @@ def test_rows_of_every_type_are_those_that_spark_reads(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
-        source = past._travel.tracer.sources["rows"]
+        source = past._session.tracer.sources["rows"]
         windows = [Window(place(low), place(high)) for low, high in WINDOWS]
         assert all(leaf_rows.excerpt(spark, source, w, 0, 2) is not None for w in windows)
         read = {(w, name): rows_of(past, w, name) for w in windows for name in ("rows", "even")}
@@ -99,7 +98,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     )
     few = Window(place((0, 3)), place((0, 9)))
     with given as past:
-        tracer = past._travel.tracer
+        tracer = past._session.tracer
         assert leaf_rows.excerpt(spark, tracer.sources["rows"], few, 0, 2) is None
         assert len(rows_of(past, few, "rows")) == 6
         assert past.jump("even", tuples=80).last.row["n"] == 79
@@ -108,7 +107,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     pq.write_table(old, folder / "in" / "0.parquet", use_deprecated_int96_timestamps=True)
     pq.write_table(old, folder / "in" / "1.parquet", use_deprecated_int96_timestamps=True)
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
-        source = past._travel.tracer.sources["rows"]
+        source = past._session.tracer.sources["rows"]
         assert leaf_rows.excerpt(spark, source, few, 0, 2) is None
         assert len(rows_of(past, few, "rows")) == 6
         monkeypatch.setattr(leaf_rows, "MOST", 5)

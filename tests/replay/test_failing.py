@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 import samovar as sv
 from samovar.record.log import EpochFailed, Log, read_log
-from samovar.replay.trace import leaves, tracer
+from samovar.replay.trace import tracer
+from samovar.replay.trace.leaves import Leaves
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS, BAD = 600, 570
@@ -87,7 +88,7 @@ Failed = Callable[..., sv.Past]
 @pytest.fixture
 def failed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failed:
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(leaves, "SMALLEST", 3)
+    monkeypatch.setattr(Leaves, "smallest", 3)
     (tmp_path / "in").mkdir()
     for i in range(2):
         xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
@@ -131,7 +132,7 @@ OLD = {"operator": "", "position": (), "taken": 0, "attempt": "", "marks": ()}
 def _shown(past: sv.Past) -> Any:
     moment = past.failure()
     assert moment is not None
-    shown = {n: dict(moment.state(n)) for n in ("A", "F") if n in past._travel.operators}
+    shown = {n: dict(moment.state(n)) for n in ("A", "F") if n in past._session.operators}
     counted = {n: (c.taken, c.given) for n, c in moment.counters.items()}
     return moment.pending("F")[0].row, shown, counted
 

@@ -145,8 +145,8 @@ def test_pieces_between_marks_are_searched_in_order(
     rows.filter("x % 2 = 1", name="odd").apply(PerKey(), name="K", by="key").sink("S")
     run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
     with sv.open(run.recording, spark=spark) as past:
-        travel = past._travel
-        pieces = travel.tracer.pieces(travel.segments[0])
+        session = past._session
+        pieces = session.tracer.pieces(session.segments[0])
         assert len(pieces) == 5
         assert pieces[0].low is None
         assert pieces[-1].high is None

@@ -15,7 +15,7 @@ from tests.runtime.steered import Gated, numbers, wait_for
 
 import samovar as sv
 from samovar.errors import RecordingCorrupt
-from samovar.replay.trace import leaves
+from samovar.replay.trace.leaves import Leaves
 from samovar.runtime.epochs import checkpoint_policy
 
 FLIPS = 100
@@ -88,7 +88,7 @@ NO_CONTENT = {"LOCK", "_SUCCESS"}
 def recordings(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint_policy, "EVERY", 50)
-        patch.setattr(leaves, "SMALLEST", 3)
+        patch.setattr(Leaves, "smallest", 3)
         base = tmp_path_factory.mktemp("flips")
         yield {
             "main": _main(spark, base / "main"),

@@ -22,7 +22,7 @@ from samovar.record.state_files import Header, read_state, restore, write_state
 from samovar.record.store import Recording
 from samovar.replay import forks
 from samovar.replay.fork_prefix import usable_mark
-from samovar.replay.trace import leaves
+from samovar.replay.trace.leaves import Leaves
 from samovar.runtime.epochs import checkpoint_policy
 from samovar.runtime.exchange import kept_rows
 from samovar.runtime.exchange.fingerprints import Prints
@@ -99,7 +99,7 @@ def branching(rows: Any) -> None:
 @pytest.fixture
 def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., sv.Past]:
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(leaves, "SMALLEST", 3)
+    monkeypatch.setattr(Leaves, "smallest", 3)
 
     def made(build: Callable[..., None]) -> sv.Past:
         folders = ("in", "other") if build is summed else ("in",)

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samovar.replay.trace import leaves
-from samovar.replay.trace.leaves import Leaves, Run
-from samovar.replay.trace.model import Position
+from samovar.positions import Position, RowRange
+from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.segments import Segment
 
 COMMON = settings(deadline=None, database=None, max_examples=300)
@@ -20,15 +19,15 @@ UNIT = 64
 class Told(Leaves):
     """Leaves at runs that a test tells."""
 
-    def __init__(self, told: list[Run]) -> None:
+    def __init__(self, told: list[RowRange]) -> None:
         self.told = told
 
-    def runs(self, segment: Segment) -> list[Run]:
+    def runs(self, segment: Segment) -> list[RowRange]:
         return self.told
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[Run]:
+def runs(draw: st.DrawFn) -> list[RowRange]:
     sources = draw(st.integers(1, 3))
     return [
         (source, unit * UNIT, draw(st.integers(0, UNIT - 1)))
@@ -37,13 +36,15 @@ def runs(draw: st.DrawFn) -> list[Run]:
     ]
 
 
-def every(told: list[Run]) -> list[Position]:
+def every(told: list[RowRange]) -> list[Position]:
     return [(source, first + i) for source, first, rows in told for i in range(rows)]
 
 
 @given(runs(), st.data())
 @COMMON
-def test_positions_so_many_tuples_away_are_those_of_the_list(told: list[Run], data: st.DataObject) -> None:
+def test_positions_so_many_tuples_away_are_those_of_the_list(
+    told: list[RowRange], data: st.DataObject
+) -> None:
     found, places = Told(told), every(told)
     count = data.draw(st.integers(0, len(places) + 2))
     at = data.draw(st.sampled_from(places)) if places else None
@@ -62,11 +63,11 @@ def test_positions_so_many_tuples_away_are_those_of_the_list(told: list[Run], da
 @given(runs(), st.integers(0, 5), st.data())
 @COMMON
 def test_edges_leave_at_least_so_many_tuples_and_less_than_a_chunk_more(
-    told: list[Run], bits: int, data: st.DataObject
+    told: list[RowRange], bits: int, data: st.DataObject
 ) -> None:
     found, places = Told(told), every(told)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leaves, "SMALLEST", bits)
+        patch.setattr(Leaves, "smallest", bits)
         count = data.draw(st.integers(1, len(places) + 2))
         at = data.draw(st.sampled_from(places)) if places else None
         after, before = found.edge_after(SEGMENT, at, count), found.edge_before(SEGMENT, at, count)

@@ -12,9 +12,9 @@ import pytest
 from py4j.protocol import Py4JError
 
 import samovar as sv
+from samovar.positions import Window
 from samovar.record.log import Interaction
-from samovar.replay.trace import leaves
-from samovar.replay.trace.model import Window
+from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs import checkpoint_policy
 
@@ -64,7 +64,7 @@ def expected(tuples: int) -> dict[str, Any]:
 @pytest.fixture
 def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past:
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(leaves, "SMALLEST", 3)
+    monkeypatch.setattr(Leaves, "smallest", 3)
     (tmp_path / "in").mkdir()
     for i in range(2):
         xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
@@ -81,19 +81,19 @@ def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past
 def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
     fact = past.history.epochs[0]
     assert len(fact.marks) == ROWS // 100
-    tracer = past._travel.tracer
-    segment = past._travel.segments[0]
+    tracer = past._session.tracer
+    segment = past._session.segments[0]
     for tuples in (20, 90, 250, 599):
         moment = past.jump("R", tuples=tuples)
         assert moment.state("R") == expected(tuples)
-        low = moment._stretch.window.low
+        low = moment._traced.window.low
         if low is not None:
             mark = tracer.windowed(segment, Window(low, None), steps=True).mark
             assert mark == sum(1 for m in fact.marks if m <= low)
         assert moment.counters["R"].taken == (tuples,)
         assert moment.counters["R"].given == sum(1 for x in range(tuples) if x % 3)
     late = past.jump("R", tuples=550)
-    assert tracer.windowed(segment, late._stretch.window, steps=True).mark >= 4
+    assert tracer.windowed(segment, late._traced.window, steps=True).mark >= 4
 
 
 def test_keyed_operators_behind_another_one_and_logged_results_too(past: sv.Past) -> None:
@@ -136,14 +136,14 @@ def test_a_damaged_mark_is_named_and_other_moments_stay_usable(past: sv.Past) ->
     with pytest.raises(sv.SamovarError, match="mark0004"):
         past.jump("R", tuples=560).state("R")
     assert past.jump("R", tuples=120).state("R") == expected(120)
-    tracer, segment = past._travel.tracer, past._travel.segments[0]
+    tracer, segment = past._session.tracer, past._session.segments[0]
     behind = tracer.windowed(segment, Window(past.history.epochs[0].marks[4]))
     with pytest.raises(sv.SamovarError, match="mark0004"), tracer.tagged("a trace", behind):
         raise Py4JError("what PySpark raises when several stages fail at once")
 
 
 def test_the_mark_before_a_tuple_is_found_by_halving(past: sv.Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    tracer, segment = past._travel.tracer, past._travel.segments[0]
+    tracer, segment = past._session.tracer, past._session.segments[0]
     fact = past.history.epochs[0]
     taken = [tracer.windowed(segment, Window(at)).taken_before("K") for at in fact.marks]
     assert taken == sorted(taken)

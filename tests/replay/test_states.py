@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import samovar as sv
 from samovar.record.state_files import StateCapture
 from samovar.replay.state.state_changes import MapView, Timeline, apply_changes, attributes, merged
-from samovar.replay.trace.model import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, StateChange
 
 COMMON = settings(deadline=None, database=None, derandomize=True, max_examples=200)
 
@@ -125,7 +125,7 @@ def told(delta: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def life(seed: int, steps: int = 12) -> tuple[list[dict[str, Any]], list[list[Change]]]:
+def life(seed: int, steps: int = 12) -> tuple[list[dict[str, Any]], list[list[StateChange]]]:
     """The states of an operator after each step, and the changes that were told."""
     rnd = random.Random(seed)
     operator = Busy()

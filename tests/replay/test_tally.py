@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import samovar as sv
-from samovar.replay.trace import leaves
+from samovar.replay.trace.leaves import Leaves
 
 
 def test_what_files_tell_is_what_a_job_counts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "SMALLEST", 3)
+    monkeypatch.setattr(Leaves, "smallest", 3)
     for name, sizes in {"a": (21, 8, 1), "b": (13,)}.items():
         (tmp_path / name).mkdir()
         for number, rows in enumerate(sizes):
@@ -28,8 +28,8 @@ def test_what_files_tell_is_what_a_job_counts(
     doubled.union(b, name="both").union(a, name="again").filter("n % 3 = 0", name="thirds").sink("S")
     run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
     with sv.open(run.recording, spark=spark) as past:
-        tally, segment = past._travel.tracer.tally, past._travel.segments[0]
-        told = {n: tally._told(segment, n) for n in ("a", "b", "doubled", "both", "again", "thirds")}
+        tally, segment = past._session.tracer.tally, past._session.segments[0]
+        told = {n: tally._from_files(segment, n) for n in ("a", "b", "doubled", "both", "again", "thirds")}
         assert {n for n, known in told.items() if known} == {"a", "b", "doubled", "both", "again"}
         for name, known in told.items():
             tally._count(segment, [name])

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.support import Made, Node, descendants, random_made
 
-from samovar.replay.trace.model import END, Edges, Position, Trace, Tuple, parent_of
+from samovar.positions import END, Position
+from samovar.replay.trace.model import Edges, Trace, Tuple, parent_of
 
 COMMON = settings(deadline=None, database=None, derandomize=True, max_examples=300)
 

@@ -20,7 +20,7 @@ from tests.runtime.steered import WAIT, numbers
 import samovar as sv
 from samovar.control import messages as m
 from samovar.control.coordinator import Coordinator
-from samovar.replay.trace.model import Window
+from samovar.positions import Window
 
 Stamps = list[tuple[int, int, int, int, int]]
 
@@ -117,10 +117,10 @@ def stamps(run: Any) -> Stamps:
 
 def replayed_rows(past: sv.Past, operator: str) -> list[dict[str, Any]]:
     """What an operator gave, by computing every epoch again."""
-    travel = past._travel
+    session = past._session
     made: list[dict[str, Any]] = []
-    for segment in travel.segments:
-        traced = travel.tracer.trace(segment, Window(None, None))
+    for segment in session.segments:
+        traced = session.tracer.trace(segment, Window(None, None))
         for step in traced.trace.steps.get(operator, ()):
             made += [dict(out.row) for out in step.outputs]
     return made

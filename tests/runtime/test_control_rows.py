@@ -12,8 +12,8 @@ from tests.runtime.stamping import replayed_rows
 from tests.runtime.steered import WAIT
 
 import samovar as sv
-from samovar.replay.state import windows
-from samovar.replay.trace import leaves
+from samovar.replay.state.windows import Windows
+from samovar.replay.trace.leaves import Leaves
 
 
 def texts(tmp_path: Path, *values: str) -> sv.Workflow:
@@ -69,9 +69,9 @@ def test_all_rows_like_it_are_skipped(spark: Any, tmp_path: Path) -> None:
 def test_a_jump_behind_a_skipped_row_does_not_count_it(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "SMALLEST", 0)
-    monkeypatch.setattr(windows, "WINDOW", 1)
-    monkeypatch.setattr(windows, "MARGIN", 1)
+    monkeypatch.setattr(Leaves, "smallest", 0)
+    monkeypatch.setattr(Windows, "size", 1)
+    monkeypatch.setattr(Windows, "margin", 1)
     flow = texts(tmp_path, "5", "six", "7", "8", "9", "10", "11", "12")
     run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
     held(run)

@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from samovar.compile.sqltext import function_names, replace_calls
+from samovar.positions import ROW_WIDTH, row_sql, unit_sql
 
 __all__ = ["CHANCE", "NUMBERING", "PLACES", "by_position", "draws", "seeded", "uniform_as_rand"]
 
@@ -28,8 +29,8 @@ PLACES = frozenset(
 """What tells where Spark has a row: another place when it is computed again, and no promise about epochs."""
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_ROW_BITS, _FILE_SHIFT = 33, 40
-"""Spark has 33 bits for the row of a partition; positions have 40 for the row of a file (sources.ROW_BITS)."""
+_SPARK_ROW_BITS = 33
+"""Spark's bits for the row of a partition; positions have more for the row of a file."""
 _EPOCH_SHIFT = 48
 """Leaves 15 bits for the epoch, and 15 for the partition above Spark's 33 for the row."""
 
@@ -106,10 +107,9 @@ def by_position(text: str, positions: Sequence[str], epoch: int | None) -> str:
 
 
 def _number(positions: Sequence[str], epoch: int | None) -> str | None:
-    if len(positions) == 2:  # (source, file and row)
+    if len(positions) == ROW_WIDTH:
         place = positions[1]
-        file, row = f"shiftright({place}, {_FILE_SHIFT})", f"({place} & {(1 << _FILE_SHIFT) - 1}L)"
-        return f"(shiftleft({file}, {_ROW_BITS}) + {row})"
+        return f"(shiftleft({unit_sql(place)}, {_SPARK_ROW_BITS}) + {row_sql(place)})"
     if not epoch:
         return None
     room = 1 << (63 - _EPOCH_SHIFT)

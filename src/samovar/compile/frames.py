@@ -34,7 +34,8 @@ from samovar.compile.needed_columns import needed_columns
 from samovar.compile.plan import ROWS, Plan
 from samovar.compile.sqltext import stars
 from samovar.graph import operators as ops
-from samovar.ids import BUCKET, CONTROL, PORT, position_columns
+from samovar.ids import BUCKET, CONTROL, PORT
+from samovar.positions import BLOCKING, PAD, ROW_WIDTH, Position, padded_columns, position_columns
 from samovar.text import quote_name
 
 __all__ = ["EpochInputs", "Frames"]
@@ -50,7 +51,7 @@ class EpochInputs(Protocol):
     """Whether this is the first epoch of its level."""
     last: bool
     """Whether the level's sources end with this epoch."""
-    marks: tuple[tuple[int, ...], ...]
+    marks: tuple[Position, ...]
     """Positions at which Python operators keep their state: then they are told where their rows lie."""
     tallying: frozenset[str]
     """Aggregates that count the rows of each group, and so tell how many they took."""
@@ -229,7 +230,7 @@ class Frames:
     def _number(self, name: str, df: DataFrame) -> DataFrame:
         """Positions for a blocking operator's output: the order of a sort, or else the order of all columns."""
         op = self.plan.graph.ops[name]
-        group = list(self.plan.graph.ops).index(name) - 1_000_000
+        group = BLOCKING + list(self.plan.graph.ops).index(name)
         if isinstance(op, ops.Sort):
             keys = [sort_column(k) for k in op.keys] + [F.col(c) for c in hidden(df)]
             return numbered(df, keys, group)
@@ -313,9 +314,8 @@ class Frames:
             behind = []
         if not wanted:
             return made.drop(*ahead, *behind)
-        parts = [*ahead, *(f"coalesce({c}, -1)" for c in behind)]
-        fill = ["-1"] * (wanted - len(parts))
-        return positioned(made, position_columns(wanted), [*parts, *fill], instead=behind)
+        parts = padded_columns([*ahead, *(f"coalesce({c}, {PAD})" for c in behind)], wanted)
+        return positioned(made, position_columns(wanted), parts, instead=behind)
 
     def _limit(self, op: ops.Limit, df: DataFrame) -> DataFrame:
         taken, given = self.inputs.passed(op.name)
@@ -335,7 +335,7 @@ class Frames:
         call = plain.mapInArrow if op.form == "arrow" else plain.mapInPandas
         made = call(function, self.plan.schemas[op.name])
         if self.plan.width[op.name]:
-            made = positioned(made, position_columns(2), ["0", "monotonically_increasing_id()"])
+            made = positioned(made, position_columns(ROW_WIDTH), ["0", "monotonically_increasing_id()"])
         return made
 
     def _python(self, chain: tuple[str, ...], level: int) -> DataFrame:
@@ -396,8 +396,7 @@ class Frames:
         made: DataFrame | None = None
         kinds = key_types(head.by, ins)
         for port, df in enumerate(ins):
-            own = [F.col(c) for c in hidden(df)]
-            parts: list[Column] = [*own, *([F.lit(-1)] * (width - len(own))), F.lit(port)]
+            parts = [*map(F.expr, padded_columns(hidden(df), width)), F.lit(port)]
             names = position_columns(width + 1)
             columns = [
                 F.struct(*map(quote_name, visible(df))).alias(f"__sv_v{port}"),

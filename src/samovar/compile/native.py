@@ -6,7 +6,6 @@ start with `__sv_`) come after them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any, cast
@@ -20,7 +19,15 @@ from samovar.compile.columns import sort_column as sort_order
 from samovar.compile.sqltext import Star, stars, tokenise
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
-from samovar.ids import HIDDEN, position_columns
+from samovar.ids import HIDDEN
+from samovar.positions import (
+    ROW_WIDTH,
+    Position,
+    is_position_column,
+    padded_columns,
+    position_columns,
+    reaches_sql,
+)
 from samovar.text import quote_name
 
 __all__ = [
@@ -39,8 +46,6 @@ __all__ = [
     "visible",
 ]
 
-_POSITION = re.compile(rf"{HIDDEN}p\d+\Z")
-
 
 def visible(df: DataFrame) -> list[str]:
     """The columns a person sees."""
@@ -49,7 +54,12 @@ def visible(df: DataFrame) -> list[str]:
 
 def hidden(df: DataFrame) -> list[str]:
     """The position columns, in order."""
-    return [c for c in df.columns if _POSITION.match(c)]
+    return [c for c in df.columns if is_position_column(c)]
+
+
+def at_or_behind(df: DataFrame, edge: Position) -> Column:
+    """Whether a row comes from the leaf tuple at an edge, or from one behind it."""
+    return F.expr(reaches_sql(hidden(df), edge))
 
 
 def as_column(text: str) -> Column:
@@ -123,7 +133,7 @@ def _as_place(column: Column | str, name: str) -> Column:
 def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
     """The frame with positions by the order of the keys; a negative `group` puts them before rows of sources."""
     number = F.row_number().over(Window.orderBy(*keys)) if keys else F.monotonically_increasing_id()
-    return positioned(df, position_columns(2), [str(group), number])
+    return positioned(df, position_columns(ROW_WIDTH), [str(group), number])
 
 
 def positions_last(df: DataFrame) -> DataFrame:
@@ -272,9 +282,7 @@ def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:
         names = position_columns(width + 1)
         padded = []
         for branch, df in enumerate(inputs):
-            own = hidden(df)
-            fill = ["-1"] * (width - len(own))
-            padded.append(positioned(df, names, [*own, *fill, str(branch)]))
+            padded.append(positioned(df, names, [*padded_columns(hidden(df), width), str(branch)]))
         inputs = padded
     if op.by_name:
         made = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)

@@ -26,7 +26,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
-from samovar.ids import position_columns
+from samovar.positions import ROW_WIDTH, TEXT_WIDTH, output_width, position_columns
 from samovar.text import quote_name
 
 __all__ = ["ROWS", "Plan", "make_plan", "needs_order"]
@@ -247,22 +247,9 @@ def _positions_needed(plan: Plan) -> set[str]:
 def _widths(graph: Graph, shapes: Mapping[str, Shape], needed: set[str]) -> dict[str, int]:
     width: dict[str, int] = {}
     for name, op in graph.ops.items():
-        ins = [width[up] for up in op.inputs]
-        match shapes[name]:
-            case "source":
-                full = 3 if isinstance(op, ops.Read) and op.format in ("csv", "json", "text", "orc") else 2
-            case "many":
-                full = ins[0] + 1
-            case "python" | "batches":
-                full = 2 if isinstance(op, ops.Batches) else max(ins) + (len(ins) > 1) + 1
-            case "union":
-                full = max(ins) + 1
-            case "join":
-                full = sum(ins)
-            case "accumulate" | "keep":
-                full = 2
-            case _:
-                full = ins[0]
+        shape = "opaque" if isinstance(op, ops.Batches) else shapes[name]
+        text = isinstance(op, ops.Read) and op.format in ("csv", "json", "text", "orc")
+        full = output_width(shape, [width[up] for up in op.inputs], TEXT_WIDTH if text else ROW_WIDTH)
         width[name] = full if name in needed else 0
     return width
 

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingInUse, RecordingTooNew, StorageProblem
+from samovar.positions import Position
 from samovar.record.digests import Digest
 
 __all__ = [
@@ -112,7 +113,7 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     rejected: dict[str, int] = {}
     bytes: int = 0
     """Input bytes this epoch took."""
-    marks: tuple[tuple[int, ...], ...] = ()
+    marks: tuple[Position, ...] = ()
     """Positions inside the epoch at which the state of Python operators was kept."""
     code: dict[str, int] = {}
     """In an epoch that hands states over to other code: the versions in force from here on."""
@@ -135,7 +136,7 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     operator: str
     epoch: int
     tuples: int | None = None
-    position: tuple[int, ...] | None = None
+    position: Position | None = None
     note: str = ""
     by: str = "person"
 
@@ -160,11 +161,11 @@ class EpochFailed(Fact, tag="epoch-failed", frozen=True, kw_only=True):
     first: bool = False
     last: bool = False
     operator: str = ""
-    position: tuple[int, ...] = ()
+    position: Position = ()
     taken: int = 0
     attempt: str = ""
     """The attempt whose states at marks are kept; empty: none are."""
-    marks: tuple[tuple[int, ...], ...] = ()
+    marks: tuple[Position, ...] = ()
     """The positions of these marks."""
 
 

@@ -66,7 +66,7 @@ from samovar.record.log import (
 )
 from samovar.record.state_files import is_mark, state_problem
 
-__all__ = ["History", "Recording", "find_recordings"]
+__all__ = ["History", "Recording", "find_recordings", "link"]
 
 LOG = "log.jsonl"
 """There as long as the recording is: who sees it sees the recording."""
@@ -472,6 +472,14 @@ def slug_unique(operator: str) -> str:
     if plain == operator and not plain.startswith((".", "_")):
         return plain
     return f"{plain.lstrip('._')}-{zlib.crc32(operator.encode()):08x}"
+
+
+def link(source: str, target: str) -> None:
+    """Have a file under another name too, at no cost; a copy of it where the other name is on another file system."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def find_recordings(folder: str | os.PathLike[str]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Interactions by condition: after each epoch, the tuples that met a condition are found and noted with their place.
+"""Interactions by condition: after each epoch, the tuples that met it are searched and logged with their positions.
 
 The search runs beside the epochs that follow, on a thread of its own; the run waits for it only at its end.
 """
@@ -13,9 +13,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
 from samovar.record.store import History
-from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.conditions import ConditionRows, condition_rows
 from samovar.replay.queries import matching_tuples
-from samovar.replay.state.windows import Travel
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.live.interactions import Interactions
@@ -29,7 +29,7 @@ log = logging.getLogger("samovar.watch")
 
 
 class Watch:
-    """A condition on the tuples an operator takes, or on what it gives for them, looked for in every epoch."""
+    """A condition on the tuples an operator takes, or on what it gives for them, searched in every epoch."""
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class Watch:
         self._running: list[Future[list[Interaction]]] = []
         self._plans: Plans | None = None
 
-    def _checked(self) -> Asked:
+    def _checked(self) -> ConditionRows:
         plan = self.context.plan
-        asked = rows_asked(self.context.spark, plan, self.operator, self.condition)
+        asked = condition_rows(self.context.spark, plan, self.operator, self.condition)
         if plan.placement.ends(self.operator) and asked.rows == "given":
             taken = [f.name for up in plan.graph.ops[self.operator].inputs for f in plan.schemas[up].fields]
             raise TimeTravelError(
@@ -74,8 +74,8 @@ class Watch:
         epochs = list(self.context.history.epochs)
         looking = self._pool.submit(self._look, fact, epochs)
         self._running.append(looking)
-        if self.reached is not None and looking.exception() is None and (made := looking.result()):
-            self.reached(self.operator, fact.epoch, made[0].id, len(made))
+        if self.reached is not None and looking.exception() is None and (marked := looking.result()):
+            self.reached(self.operator, fact.epoch, marked[0].id, len(marked))
 
     def finish(self) -> None:
         """Wait until all epochs are looked through."""
@@ -91,21 +91,18 @@ class Watch:
         history = History(started=context.history.started, epochs=epochs)
         if self._plans is None:
             self._plans = plans_of(context.recording, history, context.spark)
-        plans = self._plans
-        tracer = Tracer(
-            context.spark, plans.plan, plans.tracing, plans.sources, context.recording, history, plans.code
-        )
-        travel = Travel(tracer)
-        made: list[Interaction] = []
+        tracer = Tracer(context.spark, self._plans, context.recording, history)
+        session = ReplaySession(tracer)
+        marked: list[Interaction] = []
         try:
-            for segment in travel.segments:
-                if segment.epoch != fact.epoch or not travel.taken_in(segment, self.operator):
+            for segment in session.segments:
+                if segment.epoch != fact.epoch or not session.taken_in(segment, self.operator):
                     continue
                 found = matching_tuples(
-                    travel, segment, self.operator, self.condition, self._asked, self.limit
+                    session, segment, self.operator, self.condition, self._asked, self.limit
                 )
                 for _, at in found:
-                    made.append(
+                    marked.append(
                         Interaction(
                             id=self.interactions.new_id(),
                             at=fact.at,
@@ -118,11 +115,11 @@ class Watch:
                     )
         finally:
             tracer.close()
-        if made and context.recording.log is not None:
-            noted = InteractionsMade(at=time.time(), made=tuple(made))
+        if marked and context.recording.log is not None:
+            noted = InteractionsMade(at=time.time(), made=tuple(marked))
             context.recording.log.append(noted)
             context.history.add(noted)
-        return made
+        return marked
 
 
 SERVICES = Services(watch=Watch, door=open_door)

@@ -25,18 +25,18 @@ from samovar.compile.plan import Plan
 from samovar.errors import TimeTravelError, nearest
 from samovar.runtime.failures.spark_errors import SparkError
 
-__all__ = ["Asked", "rows_asked"]
+__all__ = ["ConditionRows", "condition_rows"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ConditionRows:
     """The rows a condition is asked of: those taken at some ports, or those given."""
 
     rows: Literal["taken", "given"]
     ports: tuple[int, ...] = ()
 
 
-def rows_asked(spark: SparkSession, plan: Plan, operator: str, *texts: str) -> Asked:
+def condition_rows(spark: SparkSession, plan: Plan, operator: str, *texts: str) -> ConditionRows:
     """Which rows have all columns that some SQL texts name. Raises a TimeTravelError when none have."""
     op, shape = plan.graph.ops[operator], plan.shape(operator)
     if not op.inputs:
@@ -54,9 +54,9 @@ def rows_asked(spark: SparkSession, plan: Plan, operator: str, *texts: str) -> A
     wrong_given = _wrong(spark, operator, plan.schemas[operator], texts) if gives else wrong[ports[0]]
     given = gives and wrong_given is None
     if given and (shape == "accumulate" or len(fit) < len(ports)):
-        return Asked("given")
+        return ConditionRows("given")
     if fit:
-        return Asked("taken", fit)
+        return ConditionRows("taken", fit)
     taken = list(dict.fromkeys(n for port in ports for n in plan.schemas[op.inputs[port]].names))
     error = wrong_given or wrong[ports[0]]
     assert error is not None

@@ -20,19 +20,17 @@ from pyspark.sql import DataFrame
 
 from samovar.compile.counters import needs_counter
 from samovar.compile.frames import Frames
-from samovar.compile.native import hidden
+from samovar.compile.native import at_or_behind, hidden
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
+from samovar.positions import Position, Window
 from samovar.record.log import EpochCommitted
 from samovar.record.state_files import Header, mark_name
-from samovar.record.store import slug_unique
-from samovar.replay.links import link
-from samovar.replay.trace.model import Position
-from samovar.replay.trace.past_epoch import Windowed, at_or_behind
+from samovar.record.store import link, slug_unique
+from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.exchange.kept_rows import kept_files, kept_folder
 from samovar.runtime.exchange.task import Begun, Control, Stage, Task
-from samovar.runtime.sources.units import ROW_BITS
 
 __all__ = ["Beginning", "usable_mark"]
 
@@ -156,11 +154,9 @@ class Beginning(Epoch):
         chosen = source.units[start:stop]
         if all(u.rows is not None for u in chosen):
             self._measured[name, None] = sum(u.rows or 0 for u in chosen)
-        first = start
-        if source.number <= self.start[0]:
-            first = stop if source.number < self.start[0] else max(start, self.start[1] >> ROW_BITS)
-        units = source.units[first:stop]
-        return self.cut(self.read(source, units, first)) if units else self.frames._empty(name)
+        behind = Window(self.start).units(source.number, start, stop)
+        units = source.units[behind.start : behind.stop]
+        return self.cut(self.read(source, units, behind.start)) if units else self.frames._empty(name)
 
     def cut(self, df: DataFrame) -> DataFrame:
         """Rows from the mark on."""

@@ -29,15 +29,14 @@ from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN, new_run_id
+from samovar.positions import Position, Window, pack, unpack
 from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import EpochCommitted, LogicChanged
 from samovar.record.state_files import dumps
-from samovar.record.store import History, Recording, slug_unique
+from samovar.record.store import History, Recording, link, slug_unique
 from samovar.replay.condition_watch import SERVICES
 from samovar.replay.fork_prefix import Beginning, usable_mark
-from samovar.replay.links import link
-from samovar.replay.trace.model import Position, Window
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
@@ -54,7 +53,7 @@ from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
 from samovar.runtime.run_thread import PreparedRun
-from samovar.runtime.sources.units import ROW_BITS, Source, Unit, read_units
+from samovar.runtime.sources.units import Source, Unit, read_units
 from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import write_down
 from samovar.text import quote_name
@@ -339,7 +338,7 @@ def _split(
             f"A fork inside an epoch needs Parquet input; here it is {kind}.",
             hint=f"Fork from the epoch's start: past.jump(epoch={cut.segment.epoch}).fork(...).",
         )
-    unit, index = place >> ROW_BITS, place & ((1 << ROW_BITS) - 1)
+    unit, index = unpack(place)
     start, _ = cut.segment.units[source.name]
     if index == 0 and unit == start and row is None:
         return sources, None
@@ -357,7 +356,7 @@ def _write_parts(
     df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
     order = hidden(df)
     place = F.col(order[-1])
-    first = (unit << ROW_BITS) + index
+    first = pack(unit, index)
     for name, value in edit.items():
         if name not in source.struct.names:
             raise UnknownName(name, source.struct.names, what=f"a column of '{source.name}'")

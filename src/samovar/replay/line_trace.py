@@ -14,14 +14,14 @@ from typing import Any
 from samovar.graph.logged_results import Results, using
 from samovar.graph.operator import Operator, is_batch_form
 
-__all__ = ["Line", "run_lines"]
+__all__ = ["ExecutedLine", "run_lines"]
 
 LIMIT = 10_000
-"""Lines that are noted at most."""
+"""Lines that are recorded at most: a loop in an operator can run millions."""
 
 
 @dataclass(frozen=True)
-class Line:
+class ExecutedLine:
     """A line that is about to run, the locals before it, and what it gave (`yield`) if it gave something."""
 
     number: int
@@ -35,7 +35,7 @@ class Line:
 
 def run_lines(
     instance: Operator, row: Mapping[str, Any] | None, port: int, results: Sequence[Any] = ()
-) -> list[Line]:
+) -> list[ExecutedLine]:
     """Process a tuple (None: the end of the input) and note every line of the operator's own file that runs.
 
     `results` are what `log_result` gave in this step: the calls are not made again.
@@ -44,7 +44,7 @@ def run_lines(
         return _run(instance, row, port)
 
 
-def _run(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[Line]:
+def _run(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[ExecutedLine]:
     if is_batch_form(type(instance)):
         import pyarrow as pa
 
@@ -60,21 +60,21 @@ def _called(function: Any, *arguments: Any) -> Any:
     return function(*arguments[:wanted])
 
 
-def _traced(kind: type, call: Any) -> list[Line]:
+def _traced(kind: type, call: Any) -> list[ExecutedLine]:
     files = {
         code.co_filename
         for base in kind.__mro__
         for value in vars(base).values()
         if (code := _code_of(value)) is not None and base is not Operator and base is not object
     }
-    made: list[Line] = []
+    lines: list[ExecutedLine] = []
 
     def trace(frame: FrameType, event: str, value: Any) -> Any:
         if frame.f_code.co_filename not in files:
             return None
-        if event in ("line", "return", "exception") and len(made) < LIMIT:
-            made.append(
-                Line(
+        if event in ("line", "return", "exception") and len(lines) < LIMIT:
+            lines.append(
+                ExecutedLine(
                     frame.f_lineno,
                     linecache.getline(frame.f_code.co_filename, frame.f_lineno).rstrip("\n"),
                     {k: _copied(v) for k, v in frame.f_locals.items() if k != "self"},
@@ -94,12 +94,12 @@ def _traced(kind: type, call: Any) -> list[Line]:
         pass
     finally:
         sys.settrace(before)
-    return made
+    return lines
 
 
 def _code_of(value: Any) -> CodeType | None:
-    found = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
-    return found if isinstance(found, CodeType) else None
+    code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _copied(value: Any) -> Any:

@@ -9,25 +9,24 @@ from functools import cached_property
 from typing import Any
 
 from samovar.errors import TimeTravelError, UnknownName
-from samovar.graph import operators as ops
+from samovar.positions import END
 from samovar.record.log import Counters
 from samovar.replay.forks import Cut, start_fork
-from samovar.replay.line_trace import Line, run_lines
+from samovar.replay.line_trace import ExecutedLine, run_lines
 from samovar.replay.queries import find_last_change
-from samovar.replay.state.state_changes import Timeline
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.state_pages import page_of
-from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import END, Change, Step, StepKey, Trace, Tuple
-from samovar.replay.trace.segments import gives_here, leaves_of
+from samovar.replay.trace.model import StateChange, Step, StepKey, Trace, Tuple
+from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.stepper import (
     Overlap,
     advanced,
-    everything,
     next_step,
     open_steps,
     overlap,
     waiting,
 )
+from samovar.replay.trace.traced_window import Cursor, TracedWindow
 from samovar.runtime.run import Run
 from samovar.text import shown
 
@@ -41,7 +40,7 @@ class StepInfo:
     operator: str
     row: Mapping[str, Any] | None
     outputs: tuple[Mapping[str, Any], ...]
-    changes: tuple[Change, ...]
+    changes: tuple[StateChange, ...]
     port: int = 0
     taken: Tuple | None = None
     """The tuple that was processed, for `moment.scope`; None for the step at the end of the input."""
@@ -57,43 +56,51 @@ class Moment:
 
     def __init__(
         self,
-        travel: Travel,
-        stretch: Stretch,
-        counts: Mapping[str, int],
+        session: ReplaySession,
+        cursor: Cursor,
         *,
-        last: StepKey | None = None,
         inside: tuple[StepKey, ...] = (),
         previous: Moment | None = None,
-        operator: str | None = None,
     ) -> None:
-        self._travel = travel
-        self._stretch = stretch
-        self._counts = dict(counts)
-        self._last = last
+        self._session = session
+        self._cursor = cursor
         self._inside = inside
         """Steps that were stepped into and whose scope is not done."""
         self._previous = previous
-        self._operator = operator
-        """The operator somebody looks at: what `step_back` goes by after a jump."""
 
     def __repr__(self) -> str:
         return f"Moment(epoch={self.epoch}, {self._brief()})"
 
     def _brief(self) -> str:
-        here = self._stretch.segment
         done = [f"{op}: {n}" for op, n in self._counts.items() if n]
-        return f"level={here.level}, in window: {{{', '.join(done)}}}"
+        return f"level={self._segment.level}, in window: {{{', '.join(done)}}}"
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Moment)
-            and other._travel is self._travel
-            and other._stretch is self._stretch
+            and other._session is self._session
+            and other._traced is self._traced
             and other._counts == self._counts
         )
 
     def __hash__(self) -> int:
-        return hash((self._stretch.number, self._stretch.window, tuple(sorted(self._counts.items()))))
+        return hash((self._traced.place, tuple(sorted(self._counts.items()))))
+
+    @property
+    def _traced(self) -> TracedWindow:
+        return self._cursor.traced
+
+    @property
+    def _segment(self) -> Segment:
+        return self._cursor.traced.segment
+
+    @property
+    def _trace(self) -> Trace:
+        return self._cursor.traced.trace
+
+    @property
+    def _counts(self) -> Mapping[str, int]:
+        return self._cursor.counts
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -104,7 +111,7 @@ class Moment:
         >>> moment.epoch
         0
         """
-        return self._stretch.segment.epoch
+        return self._segment.epoch
 
     @property
     def operator(self) -> str | None:
@@ -113,7 +120,7 @@ class Moment:
         >>> moment.operator
         'H'
         """
-        return self._operator
+        return self._cursor.operator
 
     @cached_property
     def counters(self) -> dict[str, Counters]:
@@ -122,45 +129,37 @@ class Moment:
         >>> moment.counters["H"].given
         4
         """
-        return self._counted()
+        return self._counted(self._session.operators)
 
-    def _counted(self, names: Sequence[str] | None = None) -> dict[str, Counters]:
-        """The counters of some operators; of all, if none are named."""
-        trace = self._stretch.traced.trace
-        before = self._travel.counters(self._stretch, names)
-        made = dict(before)
-        for op, steps in trace.steps.items():
-            if names is not None and op not in names:
-                continue
-            done = steps[: self._counts.get(op, 0)]
-            ports = max(len(trace.edges.inputs[op]), 1)
-            taken = [0] * ports
-            given = 0
-            for step in done:
+    def _counted(self, names: Sequence[str]) -> dict[str, Counters]:
+        """The counters of some operators."""
+        edges = self._trace.edges
+        counters = self._session.timelines.counters(self._traced, names)
+        for op in (name for name in names if name in self._trace.steps):
+            taken, given = [0] * max(len(edges.inputs[op]), 1), 0
+            for step in self._done(op):
                 if step.taken is not None:
                     taken[step.port] += 1
                 given += len(step.outputs)
-            if trace.edges.shapes[op] == "sink":  # gives what it keeps
+            if edges.shapes[op] == "sink":  # gives what it keeps
                 given = sum(taken)
-            old = before.get(op, Counters())
+            old = counters.get(op, Counters())
             sums = tuple(t + (old.taken[i] if i < len(old.taken) else 0) for i, t in enumerate(taken))
-            made[op] = Counters(sums, old.given + given)
-        self._add_leaves(made, names)
-        return made
+            counters[op] = Counters(sums, old.given + given)
+        for leaf in (name for name in self._session.giving_leaves(self._segment) if name in names):
+            places = {  # what came from storage counts as given once somebody has taken it
+                step.taken.position
+                for op, _ in edges.consumers(leaf)
+                for step in self._done(op)
+                if step.taken is not None and step.taken.operator == leaf
+            }
+            old = counters.get(leaf, Counters())
+            counters[leaf] = Counters(old.taken, old.given + len(places))
+        return counters
 
-    def _add_leaves(self, made: dict[str, Counters], names: Sequence[str] | None) -> None:
-        """Count what came from storage as given once somebody has taken it."""
-        travel, level = self._travel, self._stretch.segment.level
-        for leaf in leaves_of(travel.tracer.tracing, level):
-            if gives_here(travel.tracer.tracing, leaf, level) and (names is None or leaf in names):
-                places = {
-                    step.taken.position
-                    for op, _ in self._trace.edges.consumers(leaf)
-                    for step in self._trace.steps.get(op, ())[: self._counts.get(op, 0)]
-                    if step.taken is not None and step.taken.operator == leaf
-                }
-                old = made.get(leaf, Counters())
-                made[leaf] = Counters(old.taken, old.given + len(places))
+    def _done(self, operator: str) -> tuple[Step, ...]:
+        """An operator's steps of the window up to here."""
+        return self._traced.steps(operator)[: self._cursor.done(operator)]
 
     def state(self, operator: str) -> dict[str, Any]:
         """An operator's state here: a mapping from state names to values.
@@ -171,21 +170,15 @@ class Moment:
         >>> moment.state("H")["highest"]
         {'Chris': 60.0, 'Ann': 40.0, 'Bob': 50.0}
         """
-        self._travel.check(operator)
-        plan = self._travel.tracer.plan
-        op = plan.graph.ops[operator]
-        if isinstance(op, ops.Python) or plan.shape(operator) == "accumulate":
-            stretch, steps = self._state_place(operator)
-            return self._travel.timeline(stretch, operator).at(steps)
+        python, shape = self._session.is_python(operator), self._session.plan.shape(operator)
+        if python or shape == "accumulate":
+            traced, steps = self._state_place(operator)
+            return self._session.timelines.timeline(traced, operator).at(steps)
         counted = self._counted([operator]).get(operator, Counters())
-        if plan.shape(operator) == "sink":
-            return {"rows": sum(counted.taken)}
-        if plan.shape(operator) == "keep":
-            return {"rows": sum(counted.taken)}
-        made = {"taken": sum(counted.taken), "given": counted.given}
-        if plan.shape(operator) == "some":
-            made["dropped"] = made["taken"] - made["given"]
-        return made
+        taken, given = sum(counted.taken), counted.given
+        if shape in ("sink", "keep"):
+            return {"rows": taken}
+        return {"taken": taken, "given": given} | ({"dropped": taken - given} if shape == "some" else {})
 
     def page(
         self,
@@ -211,18 +204,18 @@ class Moment:
             raise UnknownName(name, maps, what=f"a map of '{operator}'")
         return page_of(states[name], start, count, where, sql=name == "groups", operator=operator)
 
-    def _state_place(self, operator: str) -> tuple[Stretch, int]:
+    def _state_place(self, operator: str) -> tuple[TracedWindow, int]:
         """Where an operator's state can be read: here, or at the end of the level it worked on last."""
-        travel, here = self._travel, self._stretch
-        if travel.works_in(here.segment, operator):
-            return here, self._counts.get(operator, 0)
-        for number in range(here.number, -1, -1):
-            if travel.works_in(travel.segments[number], operator):
-                stretch = travel.last_of(number)
-                return stretch, len(stretch.traced.trace.steps.get(operator, ()))
-        for number in range(here.number, len(travel.segments)):
-            if travel.works_in(travel.segments[number], operator):
-                return travel.opening(number), 0
+        session, here = self._session, self._segment
+        if session.works_in(here, operator):
+            return self._traced, self._cursor.done(operator)
+        for segment in reversed(session.segments[: here.number + 1]):
+            if session.works_in(segment, operator):
+                traced = session.windows.last(segment)
+                return traced, len(traced.steps(operator))
+        for segment in session.segments[here.number :]:
+            if session.works_in(segment, operator):
+                return session.windows.first(segment), 0
         raise TimeTravelError(f"'{operator}' took no tuples in this run.", operator=operator)
 
     def pending(self, operator: str, limit: int | None = None) -> list[Tuple]:
@@ -237,8 +230,8 @@ class Moment:
         """
         at = self._ready(operator, windows=1)
         trace = at._trace
-        found = waiting(trace, at._counts, operator, at._within(operator))
-        tuples = (trace.step(k).taken for k in found[:limit])
+        keys = waiting(trace, at._counts, operator, at._within(operator))
+        tuples = (trace.step(k).taken for k in keys[:limit])
         return [t for t in tuples if t is not None]
 
     @property
@@ -248,18 +241,14 @@ class Moment:
         >>> moment.last.row["amount"]
         60.0
         """
-        if self._last is None:
-            return None
-        return self._told(self._stretch.traced.trace.step(self._last))
+        last = self._cursor.last
+        return None if last is None else self._step_info(self._trace.step(last))
 
-    def _told(self, step: Step) -> StepInfo:
-        line = self._timeline(step.operator)
-        changes = tuple(line.changes[step.number]) if step.number < len(line.changes) else ()
-        rows = tuple(t.row for t in step.outputs)
-        return StepInfo(step.operator, step.row, rows, changes, step.port, step.taken, step.outputs)
-
-    def _timeline(self, operator: str) -> Timeline:
-        return self._travel.timeline(self._stretch, operator)
+    def _step_info(self, step: Step) -> StepInfo:
+        changes = self._session.timelines.timeline(self._traced, step.operator).changes
+        own = tuple(changes[step.number]) if step.number < len(changes) else ()
+        rows = tuple(given.row for given in step.outputs)
+        return StepInfo(step.operator, step.row, rows, own, step.port, step.taken, step.outputs)
 
     @property
     def steps(self) -> list[StepInfo]:
@@ -270,24 +259,21 @@ class Moment:
         """
         if self._previous is None:
             return []
-        found: list[StepInfo] = []
-        stretch: Stretch | None = self._previous._stretch
+        steps: list[StepInfo] = []
+        traced: TracedWindow | None = self._previous._traced
         before = self._previous._counts
-        while stretch is not None and stretch.place != self._stretch.place:  # what was left of windows before
-            here = Moment(self._travel, stretch, everything(stretch.traced.trace))
-            found += here._steps_since(before)
-            stretch, before = self._travel.following(stretch), {}
-        return found + self._steps_since(before)
+        while traced is not None and traced.place != self._traced.place:  # what was left of windows before
+            steps += Moment(self._session, Cursor.end(traced))._steps_since(before)
+            traced, before = self._session.windows.behind(traced), {}
+        return steps + self._steps_since(before)
 
     def _steps_since(self, before: Mapping[str, int]) -> list[StepInfo]:
         return [
-            self._told(s)
-            for op, own in self._trace.steps.items()
-            for s in own[before.get(op, 0) : self._counts.get(op, 0)]
+            self._step_info(step) for op in self._trace.steps for step in self._done(op)[before.get(op, 0) :]
         ]
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StateChange]:
         """What changed in all states since the moment before; after a jump, what the last step changed.
 
         >>> [change.operator for change in moment.changes]
@@ -304,13 +290,13 @@ class Moment:
 
         >>> moment.scope(moment.last)
         """
-        trace = self._stretch.traced.trace
+        trace = self._trace
         keys = trace.scope(trace.consumers(given))
-        found = {given: None}
+        tuples = {given: None}
         for key in sorted(keys, key=lambda k: (list(trace.steps).index(k[0]), k[1])):
             for out in trace.step(key).outputs:
-                found[out] = None
-        return list(found)
+                tuples[out] = None
+        return list(tuples)
 
     def last_change(self, operator: str, key: Any = None, name: str | None = None) -> Moment | None:
         """The moment after the last step, here or before, that changed a key of an operator's state.
@@ -320,37 +306,34 @@ class Moment:
         >>> moment.last_change("H", "Bob").last.row["amount"]
         50.0
         """
-        found = find_last_change(self._travel, self._stretch, self._counts, operator, key, name)
-        if found is None:
-            return None
-        stretch, counts, last = found
-        return Moment(self._travel, stretch, counts, last=last, operator=operator)
+        cursor = find_last_change(self._session, self._cursor, operator, key, name)
+        return None if cursor is None else Moment(self._session, cursor)
 
-    def lines(self, operator: str | None = None) -> list[Line]:
+    def lines(self, operator: str | None = None) -> list[ExecutedLine]:
         """The lines that a Python operator's last step before this moment ran, with the locals at each.
 
         >>> len(moment.lines("H")) > 1
         True
         """
-        chosen = operator or (self._last[0] if self._last else "")
-        self._travel.check(chosen)
-        if not isinstance(self._travel.tracer.plan.graph.ops[chosen], ops.Python):
+        last = self._cursor.last
+        chosen = operator or (last[0] if last else "")
+        if not self._session.is_python(chosen):
             raise TimeTravelError(
                 f"'{chosen}' runs inside Spark: it has no lines.",
                 operator=chosen,
                 hint="Lines can be shown for Python operators.",
             )
-        number = self._counts.get(chosen, 0) - 1
+        number = self._cursor.done(chosen) - 1
         if number < 0:
             raise TimeTravelError(
                 f"'{chosen}' has processed no tuple in the window before this moment.",
                 operator=chosen,
                 hint=f"Step first: m.step_into('{chosen}').lines('{chosen}').",
             )
-        step = self._trace.steps[chosen][number]
-        record = self._travel.record_of(self._stretch, step)
+        step = self._traced.steps(chosen)[number]
+        record = self._traced.record(step)
         logged = record.results if record is not None else ()
-        instance = self._travel.instance_at(self._stretch, chosen, number)
+        instance = self._session.timelines.instance_at(self._traced, chosen, number)
         return run_lines(instance, step.row, step.port, logged)
 
     # --- stepping ---------------------------------------------------------------------------------------------------
@@ -373,8 +356,8 @@ class Moment:
         key = next_step(at._trace, at._counts, operator, at._within(operator))
         if key is None:
             return at._nothing(operator)
-        found = overlap(at._trace, at._counts, key)
-        return None if found is None else at._explain(found)
+        clash = overlap(at._trace, at._counts, key)
+        return None if clash is None else at._explain(clash)
 
     def step_over(self, operator: str) -> Moment:
         """Process an operator's next tuple, and all that comes of it.
@@ -386,10 +369,10 @@ class Moment:
         """
         at = self._ready(operator)
         key = at._next(operator)
-        found = overlap(at._trace, at._counts, key)
-        if found is not None:
+        clash = overlap(at._trace, at._counts, key)
+        if clash is not None:
             raise TimeTravelError(
-                at._explain(found),
+                at._explain(clash),
                 operator=operator,
                 hint="Use step_into: it goes operator by operator in the order of the run.",
             )
@@ -435,59 +418,35 @@ class Moment:
         """
         if self._previous is not None:
             return self._previous
-        operator = self._operator or next(iter(self._trace.steps), None)
+        operator = self._cursor.operator or next(iter(self._trace.steps), None)
         if operator is None:
             raise TimeTravelError("There is nothing before this moment.")
-        done = self._counts.get(operator, 0)
+        done = self._cursor.done(operator)
         if done:
-            own = [(operator, n) for n in range(done - 1)]
-            counts = advanced(self._trace, {}, self._trace.scope(own))
-            last = (operator, done - 2) if done > 1 else None
-            return Moment(self._travel, self._stretch, counts, last=last, operator=operator)
-        before = self._travel.preceding(self._stretch)
+            return Moment(self._session, Cursor.after(self._traced, operator, done - 1))
+        before = self._session.windows.before(self._traced)
         if before is None:
             raise TimeTravelError("This is the beginning of the run: there is nothing before it.")
-        trace = before.traced.trace
-        return Moment(self._travel, before, everything(trace), operator=operator)._back_within(operator)
-
-    def _back_within(self, operator: str) -> Moment:
-        number = self._counts.get(operator, 0) - 1
-        last = (operator, number) if number >= 0 else None
-        return Moment(self._travel, self._stretch, self._counts, last=last, operator=operator)
+        return Moment(self._session, Cursor.end(before, operator))
 
     def _within(self, operator: str) -> set[str]:
         """The operators looked at: the one that was jumped to or stepped, and all behind it."""
-        edges = self._trace.edges
-        chosen = self._operator
-        if chosen is not None and chosen in edges.inputs:
-            found = edges.downstream(chosen)
-            if operator in found:
-                return found
-        return edges.downstream(operator)
-
-    @property
-    def _trace(self) -> Trace:
-        return self._stretch.traced.trace
+        return self._trace.edges.downstream(self._chosen(operator))
 
     def _ready(self, operator: str, *, windows: int | None = None) -> Moment:
         """This moment, or the start of the next window when nothing is left of this one for the operator.
 
         Goes on until a window has something for it, at most over so many windows: each may have to be traced.
         """
-        self._travel.check(operator)
+        self._session.op(operator)
         at, gone = self, 0
-        while self._counts_left(at, operator) == 0 and gone != windows:
+        while len(at._traced.steps(operator)) == at._cursor.done(operator) and gone != windows:
             gone += 1
-            following = self._travel.following(at._stretch)
+            following = self._session.windows.behind(at._traced)
             if following is None:
                 break
-            counts = dict.fromkeys(following.traced.trace.steps, 0)
-            at = Moment(self._travel, following, counts, previous=self, operator=self._chosen(operator))
+            at = Moment(self._session, Cursor.start(following, self._chosen(operator)), previous=self)
         return at
-
-    @staticmethod
-    def _counts_left(at: Moment, operator: str) -> int:
-        return len(at._trace.steps.get(operator, ())) - at._counts.get(operator, 0)
 
     def _next(self, operator: str) -> StepKey:
         key = next_step(self._trace, self._counts, operator, self._within(operator))
@@ -502,11 +461,11 @@ class Moment:
         waits = [op for op in self._trace.steps if waiting(self._trace, self._counts, op, self._within(op))]
         return f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
 
-    def _explain(self, found: Overlap) -> str:
-        at = self._trace.step(found.at)
-        other = self._trace.step(found.step)
+    def _explain(self, clash: Overlap) -> str:
+        at = self._trace.step(clash.at)
+        other = self._trace.step(clash.step)
         return (
-            f"The next tuple of '{found.operator}' cannot be stepped over alone: at '{at.operator}', {_row(at)} "
+            f"The next tuple of '{clash.operator}' cannot be stepped over alone: at '{at.operator}', {_row(at)} "
             f"comes before the end of its scope, and belongs to the next tuple {_row(other)}."
         )
 
@@ -519,22 +478,15 @@ class Moment:
         previous: Moment,
         inside: tuple[StepKey, ...] = (),
     ) -> Moment:
-        self._travel.look_ahead(self._stretch, sum(counts.values()))
-        return Moment(
-            self._travel,
-            self._stretch,
-            counts,
-            last=last,
-            inside=inside,
-            previous=previous,
-            operator=self._chosen(operator),
-        )
+        self._session.windows.look_ahead(self._traced, sum(counts.values()))
+        cursor = Cursor(self._traced, counts, last, self._chosen(operator))
+        return Moment(self._session, cursor, inside=inside, previous=previous)
 
     def _chosen(self, operator: str) -> str:
         """The operator looked at stays the same while steps are taken behind it."""
-        mine = self._operator
-        inside = mine is not None and mine in self._trace.edges.inputs
-        return mine if mine and inside and operator in self._trace.edges.downstream(mine) else operator
+        mine, edges = self._cursor.operator, self._trace.edges
+        inside = mine is not None and mine in edges.inputs and operator in edges.downstream(mine)
+        return mine if mine is not None and inside else operator
 
     # --- another future ---------------------------------------------------------------------------------------------
 
@@ -560,37 +512,35 @@ class Moment:
         """
         cut = self._cut()
         if row is not None and cut.at is None and cut.segment.level == cut.segment.low:
-            cut = replace(cut, at=self._travel.first_leaf(cut.segment))
+            cut = replace(cut, at=self._session.leaves.after(cut.segment, None, 0))
         return start_fork(
-            self._travel.tracer, cut, changes or {}, row=row, record=record, interactive=interactive
+            self._session.tracer, cut, changes or {}, row=row, record=record, interactive=interactive
         )
 
     def _cut(self) -> Cut:
         """The first source tuple that is not fully processed by the operators looked at."""
-        stretch, trace = self._stretch, self._trace
-        segment = stretch.segment
+        segment, window, trace = self._segment, self._traced.window, self._trace
         if segment.level > segment.low:
             return Cut(segment, None)
-        width = self._travel.leaf_width(segment)
-        chosen = self._operator
+        width = self._session.leaf_width(segment)
+        chosen = self._cursor.operator
         within = set(trace.steps)
         if chosen is not None and chosen in trace.edges.inputs:
-            within = trace.edges.downstream(chosen)
-        if stretch.window.low is None and not any(self._counts.get(op, 0) for op in within):
+            within &= trace.edges.downstream(chosen)
+        if window.low is None and not any(self._cursor.done(op) for op in within):
             return Cut(segment, None)
         ahead = [
-            steps[self._counts.get(op, 0)].taken
-            for op, steps in trace.steps.items()
-            if op in within and self._counts.get(op, 0) < len(steps)
+            trace.steps[op][self._cursor.done(op)].taken
+            for op in within
+            if self._cursor.done(op) < len(trace.steps[op])
         ]
         places = [t.position[:width] for t in ahead if t is not None and t.position[0] < END]
         if places:
             return Cut(segment, min(places))
-        if stretch.window.high is not None:
-            return Cut(segment, stretch.window.high)
-        following = stretch.number + 1
-        if following < len(self._travel.segments):
-            return Cut(self._travel.segments[following], None)
+        if window.high is not None:
+            return Cut(segment, window.high)
+        if segment.number + 1 < len(self._session.segments):
+            return Cut(self._session.segments[segment.number + 1], None)
         raise TimeTravelError(
             "This is the end of the run: nothing is left to process otherwise.",
             hint="Fork from an earlier moment.",

@@ -13,14 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph.workflow import Workflow
+from samovar.positions import Position
 from samovar.record.log import Interaction
 from samovar.record.store import History, Recording
+from samovar.replay import jumps
 from samovar.replay.condition_watch import SERVICES
-from samovar.replay.jump_costs import JumpCost, jump_cost
 from samovar.replay.moment import Moment
 from samovar.replay.provenance import Origin, find_origins
 from samovar.replay.queries import Predicate, find_first, log_rows
-from samovar.replay.state.windows import Travel
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.chart_points import chart_data
 from samovar.runtime.exchange.code_switch import SwitchRecord, read_switch_records
@@ -45,8 +46,8 @@ class Past:
         self._recording = Recording.open(path)
         self._spark = spark
         self._flow = flow
-        self._made: Travel | None = None
-        self._guard = threading.Lock()
+        self._opened: ReplaySession | None = None
+        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Past({str(self._recording.path)!r})"
@@ -119,7 +120,9 @@ class Past:
         >>> past.dataframe("S").filter("amount > 100").count()
         2
         """
-        return result_frame(self._session(), self._recording, self.history, read_graph(self._recording), sink)
+        return result_frame(
+            self._chosen_spark(), self._recording, self.history, read_graph(self._recording), sink
+        )
 
     @property
     def switches(self) -> list[tuple[int, SwitchRecord]]:
@@ -192,33 +195,23 @@ class Past:
 
     # --- going to a moment ------------------------------------------------------------------------------------------
 
-    def _session(self) -> SparkSession:
+    def _chosen_spark(self) -> SparkSession:
         return self._spark if self._spark is not None else spark_session()
 
     @property
-    def _travel(self) -> Travel:
-        with self._guard:
-            if self._made is None:
+    def _session(self) -> ReplaySession:
+        with self._lock:
+            if self._opened is None:
                 history = self.history
                 if not history.epochs and history.failed is None:
                     raise TimeTravelError(
                         "No epoch of this run was committed: there is no past to go to.",
-                        hint="Resume the run, or start it anew.",
+                        hint="Resume the run, or start it again.",
                     )
-                session = self._session()
-                found = plans_of(self._recording, history, session, flow=self._flow)
-                self._made = Travel(
-                    Tracer(
-                        session,
-                        found.plan,
-                        found.tracing,
-                        found.sources,
-                        self._recording,
-                        history,
-                        found.code,
-                    )
-                )
-            return self._made
+                spark = self._chosen_spark()
+                plans = plans_of(self._recording, history, spark, flow=self._flow)
+                self._opened = ReplaySession(Tracer(spark, plans, self._recording, history))
+            return self._opened
 
     @property
     def interactions(self) -> list[Interaction]:
@@ -246,55 +239,41 @@ class Past:
         >>> past.jump(epoch=0).epoch
         0
         """
-        travel = self._travel
+        session = self._session
+        if isinstance(to, str) and tuples is None and epoch is None:
+            known = {one.id: one for one in self.interactions}
+            if to not in known and to not in session.operators:
+                raise UnknownName(to, [*known, *session.operators], what="an interaction or an operator")
+            to = known.get(to, to)
         if isinstance(to, Interaction):
-            return self._jump_interaction(travel, to)
-        if to is not None and tuples is None and epoch is None:
-            found = next((i for i in self.interactions if i.id == to), None)
-            if found is not None:
-                return self._jump_interaction(travel, found)
-            if to not in travel.operators:
-                known = [i.id for i in self.interactions]
-                raise UnknownName(to, [*known, *travel.operators], what="an interaction or an operator")
+            if to.position is not None:
+                return self._after(to.operator, to.epoch, tuple(to.position))
+            return Moment(session, jumps.after_tuples(session, to.operator, to.tuples or 0))
         if epoch is not None:
             if to is not None or tuples is not None:
                 raise TimeTravelError("Expected an epoch, or an operator and tuples; got both.")
-            return self._jump_epoch(travel, epoch)
+            return Moment(session, jumps.epoch_start(session, epoch))
         if to is None:
             if tuples is not None:
                 raise TimeTravelError(
                     "Expected an operator whose tuples are counted, got none.",
                     hint=f"jump('FE', tuples={tuples})",
                 )
-            stretch, counts = travel.end()
-            return Moment(travel, stretch, counts)
+            return Moment(session, jumps.run_end(session))
         if tuples is None:
             raise TimeTravelError(
                 f"Expected how many tuples '{to}' has processed.", hint=f"jump('{to}', tuples=42)"
             )
-        stretch, counts, last = travel.after(to, tuples)
-        return Moment(travel, stretch, counts, last=last, operator=to)
+        return Moment(session, jumps.after_tuples(session, to, tuples))
 
-    def _jump_interaction(self, travel: Travel, made: Interaction) -> Moment:
-        if made.position is not None:
-            return self._jump_position(travel, made.operator, made.epoch, tuple(made.position))
-        stretch, counts, last = travel.after(made.operator, made.tuples or 0)
-        return Moment(travel, stretch, counts, last=last, operator=made.operator)
-
-    def _jump_position(
-        self, travel: Travel, operator: str, epoch: int | None, position: tuple[int, ...]
-    ) -> Moment:
+    def _after(self, operator: str, epoch: int | None, position: Position) -> Moment:
         """Right after an operator took the tuple at a position."""
-        if operator not in travel.operators:
-            raise UnknownName(operator, list(travel.operators), what="an operator")
-        numbers = (
-            i for i, s in enumerate(travel.segments) if s.epoch == epoch and travel.taken_in(s, operator)
-        )
-        number = next(numbers, None)
-        if number is None:
-            raise TimeTravelError(f"Expected an epoch in which '{operator}' took tuples, got {epoch}.")
-        stretch, counts, last = travel.around(number, operator, position)
-        return Moment(travel, stretch, counts, last=last, operator=operator)
+        session = self._session
+        session.op(operator)
+        for segment in session.segments:
+            if segment.epoch == epoch and session.taken_in(segment, operator):
+                return Moment(session, jumps.after_tuple(session, segment, operator, position))
+        raise TimeTravelError(f"Expected an epoch in which '{operator}' took tuples, got {epoch}.")
 
     def before(self, operator: str, *, epoch: int, position: Sequence[int]) -> Moment:
         """The moment just before an operator took a tuple.
@@ -305,9 +284,9 @@ class Past:
         >>> past.before(origin.operator, epoch=origin.epoch, position=origin.position).epoch
         0
         """
-        return self._jump_position(self._travel, operator, epoch, tuple(position)).step_back()
+        return self._after(operator, epoch, tuple(position)).step_back()
 
-    def jump_cost(self, to: str | Interaction) -> JumpCost:
+    def jump_cost(self, to: str | Interaction) -> jumps.JumpCost:
         """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`).
 
         >>> past.jump_cost("I1")
@@ -319,7 +298,7 @@ class Past:
         made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
         if made is None:
             raise UnknownName(str(to), [i.id for i in self.interactions], what="an interaction of the run")
-        return jump_cost(self._recording, history, read_graph(self._recording), made)
+        return jumps.jump_cost(self._recording, history, read_graph(self._recording), made)
 
     def failure(self) -> Moment | None:
         """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one.
@@ -329,27 +308,8 @@ class Past:
         """
         if self.history.failed is None:
             return None
-        travel = self._travel
-        found = travel.failing()
-        if found is None:
-            return None
-        stretch, counts, operator = found
-        return Moment(travel, stretch, counts, operator=operator)
-
-    def _jump_epoch(self, travel: Travel, epoch: int) -> Moment:
-        count = len(self.history.epochs)
-        if not 0 <= epoch <= count:
-            raise TimeTravelError(
-                f"Expected an epoch from 0 to {count}, got {epoch}.",
-                hint=f"The run has {count} epochs; {count} is its end.",
-            )
-        failed = travel.failed_segment() if epoch == count else None
-        if epoch == count and failed is None:
-            stretch, counts = travel.end()
-            return Moment(travel, stretch, counts)
-        number = failed if failed is not None else travel.first_of(epoch)
-        stretch = travel.opening(number)
-        return Moment(travel, stretch, dict.fromkeys(stretch.traced.trace.steps, 0))
+        cursor = jumps.before_failure(self._session)
+        return None if cursor is None else Moment(self._session, cursor)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -363,12 +323,8 @@ class Past:
         >>> past.first("H", "len(highest) == 2").last.row["customer"]
         'Ann'
         """
-        travel = self._travel
-        found = find_first(travel, operator, predicate)
-        if found is None:
-            return None
-        stretch, counts, last = found
-        return Moment(travel, stretch, counts, last=last, operator=operator)
+        cursor = find_first(self._session, operator, predicate)
+        return None if cursor is None else Moment(self._session, cursor)
 
     def why(self, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
         """The tuples that led to a row of a sink: the row's own way first, then what went into its groups.
@@ -379,7 +335,7 @@ class Past:
         >>> [origin.operator for origin in past.why("S", {"amount": 60.0}, limit=2)]
         ['S', 'H']
         """
-        return find_origins(self._travel, sink, row, limit)
+        return find_origins(self._session, sink, row, limit)
 
     def log(self, operator: str, expression: str, where: str | None = None) -> pa.Table:
         """An expression over the tuples an operator takes, as if it had been logged: epoch, port, value.
@@ -390,16 +346,16 @@ class Past:
         >>> past.log("H", "amount * 2", where="amount > 100")["value"].to_pylist()
         [220.0, 240.0]
         """
-        return log_rows(self._travel, operator, expression, where)
+        return log_rows(self._session, operator, expression, where)
 
     def close(self) -> None:
         """Release what time travel has kept.
 
         >>> past.close()
         """
-        if self._made is not None:
-            self._made.close()
-            self._made = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -12,10 +13,14 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden, visible
 from samovar.errors import TimeTravelError
 from samovar.graph import operators as ops
+from samovar.positions import PAD, Position, Window
+from samovar.replay.jumps import after_tuple
 from samovar.replay.queries import in_group, matching_inputs
-from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import Position, Tuple, Window
+from samovar.replay.replay_session import ReplaySession
+from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
+from samovar.replay.trace.traced_window import TracedWindow
+from samovar.replay.trace.tracer import positions_in
 from samovar.text import quote_name
 
 __all__ = ["Origin", "find_origins"]
@@ -31,44 +36,40 @@ class Origin:
     position: Position = field(repr=False, default=())
 
 
-def find_origins(travel: Travel, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
-    """The tuples that led to a row of a sink, from its own input back to the sources."""
-    travel.check(sink)
-    tracer = travel.tracer
-    if tracer.plan.shape(sink) != "sink":
-        known = [n for n in travel.operators if tracer.plan.shape(n) == "sink"]
+def find_origins(
+    session: ReplaySession, sink: str, row: Mapping[str, Any] | int, limit: int = 20
+) -> list[Origin]:
+    """The tuples that led to a row of a sink, from its own input back to the sources; `limit` of them at most."""
+    op = session.op(sink)
+    if session.plan.shape(sink) != "sink":
+        known = [n for n in session.operators if session.plan.shape(n) == "sink"]
         raise TimeTravelError(
             f"Expected a sink, got '{sink}'.", operator=sink, hint=f"Sinks: {', '.join(known)}."
         )
-    up = tracer.plan.graph.ops[sink].inputs[0]
-    for number, segment in enumerate(travel.segments):
-        if not travel.taken_in(segment, sink):
+    for segment in session.segments:
+        if not session.taken_in(segment, sink):
             continue
-        place = _find_row(travel, segment, up, row)
-        if place is not None:
-            stretch, _, key = travel.around(number, sink, place)
-            assert key is not None
-            made: list[Origin] = []
-            _walk(travel, stretch, stretch.traced.trace.step(key).taken, made, limit)
-            return made
+        at = _find_row(session, segment, op.inputs[0], row)
+        if at is not None:
+            walk = _Walk(session, limit)
+            walk.from_input(segment, sink, at)
+            return walk.origins
         if isinstance(row, int):
-            row -= travel.taken_in(segment, sink)
+            row -= session.taken_in(segment, sink)
     raise TimeTravelError(f"'{sink}' holds no such row.", operator=sink, hint=f"Got {row!r}.")
 
 
-def _find_row(travel: Travel, segment: Segment, up: str, row: Mapping[str, Any] | int) -> Position | None:
-    tracer = travel.tracer
-    epoch = tracer.windowed(segment, Window())
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(up, segment.level)
-        if isinstance(row, int):
-            if row < 0:
-                return None
-            chosen = df.select(F.array(*hidden(df)).alias("at")).orderBy("at").offset(row).limit(1)
-        else:
-            chosen = _matching(df, row).select(F.array(*hidden(df)).alias("at")).orderBy("at").limit(1)
-        found = chosen.toArrow().column("at").to_pylist()
-    return tuple(found[0]) if found else None
+def _find_row(
+    session: ReplaySession, segment: Segment, up: str, row: Mapping[str, Any] | int
+) -> Position | None:
+    """The position of the first row that matches, or of the row of that number."""
+    if isinstance(row, int) and row < 0:
+        return None
+    with session.tracer.streams(segment) as stream:
+        df = stream(up)
+        skip, chosen = (row, df) if isinstance(row, int) else (0, _matching(df, row))
+        places = chosen.select(F.array(*hidden(df)).alias("at")).orderBy("at").offset(skip).limit(1)
+        return next(iter(positions_in(places)), None)
 
 
 def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
@@ -78,132 +79,117 @@ def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
             f"Expected columns {', '.join(visible(df))}, got {', '.join(unknown)}.",
             hint="Give some of the row's columns: {'customer': 'Bob'}.",
         )
-    for name, value in row.items():
-        df = df.filter(F.col(quote_name(name)).eqNullSafe(F.lit(value)))
-    return df
+    return df.filter(_equal(row))
 
 
-def _walk(travel: Travel, stretch: Stretch, given: Tuple | None, made: list[Origin], limit: int) -> None:
-    """From a tuple back to the leaves of its level, what it was joined with, and what ended on the levels below."""
-    trace, ways = stretch.traced.trace, travel.tracer.tracing
-    joined: list[tuple[ops.Join, Tuple]] = []
-    while given is not None and len(made) < limit:
-        made.append(Origin(given.operator, given.row, stretch.segment.epoch, given.position))
-        key = trace.producer_of(given)
-        if key is None:
-            break
-        op = ways.graph.ops[key[0]]
-        if isinstance(op, ops.Join) and ways.shape(op.name) == "join":
-            joined.append((op, given))
-        given = trace.step(key).taken
-    for op, out in joined:
-        _build_side(travel, stretch, op, out, made, limit)
-    if given is not None and len(made) < limit:
-        _below(travel, stretch, given.operator, given.row, made, limit)
+def _equal(row: Mapping[str, Any]) -> Column:
+    """Whether columns have some values; a null equals a null."""
+    same = (F.col(quote_name(name)).eqNullSafe(F.lit(value)) for name, value in row.items())
+    return reduce(lambda a, b: a & b, same, F.lit(True))
 
 
-def _below(
-    travel: Travel, stretch: Stretch, operator: str, row: Mapping[str, Any], made: list[Origin], limit: int
-) -> None:
-    """What led to a row that an operator of a lower level gave at its end."""
-    if stretch.segment.level <= travel.tracer.plan.placement.level[operator]:
-        return
-    wanted = _came_from(travel, operator, row)
-    if wanted is None:
-        return
-    chosen, count = wanted
-    for number, segment in enumerate(travel.segments[: stretch.number]):
-        left = min(count, limit - len(made))
-        if not travel.taken_in(segment, operator) or left <= 0:
-            continue
-        places = matching_inputs(travel, segment, operator, chosen, left)
-        count -= len(places)
-        for _, at in places:
-            lower, _, step = travel.around(number, operator, at)
-            if step is not None:
-                _walk(travel, lower, lower.traced.trace.step(step).taken, made, limit)
+class _Walk:
+    """A walk from a tuple back; gathers the origins it passes, up to a limit."""
+
+    def __init__(self, session: ReplaySession, limit: int) -> None:
+        self.session = session
+        self.plan = session.tracer.tracing
+        self.limit = limit
+        self.origins: list[Origin] = []
+
+    def from_input(self, segment: Segment, operator: str, at: Position) -> None:
+        """From the tuple at a position of an operator's input."""
+        cursor = after_tuple(self.session, segment, operator, at)
+        assert cursor.last is not None
+        self._back(cursor.traced, cursor.traced.trace.step(cursor.last).taken)
+
+    def _back(self, traced: TracedWindow, given: Tuple | None) -> None:
+        """To the leaves of a tuple's level, to what it was joined with, and to what ended on the levels below."""
+        segment, trace = traced.segment, traced.trace
+        joined: list[tuple[ops.Join, Tuple]] = []
+        while given is not None and len(self.origins) < self.limit:
+            self.origins.append(Origin(given.operator, given.row, segment.epoch, given.position))
+            key = trace.producer_of(given)
+            if key is None:
+                break
+            op = self.plan.graph.ops[key[0]]
+            if isinstance(op, ops.Join) and self.plan.shape(op.name) == "join":
+                joined.append((op, given))
+            given = trace.step(key).taken
+        for op, output in joined:
+            probe, build = (self.plan.width[name] for name in self._sides(op))
+            if op.how not in ("semi", "anti"):
+                at = output.position[probe : probe + build]
+                self._whole(segment, self._sides(op)[1], at, output.row)
+        if given is not None and len(self.origins) < self.limit:
+            self._below(segment, given.operator, given.row)
+
+    def _sides(self, op: ops.Join) -> tuple[str, str]:
+        """The operators of a join's probe side and of its build side."""
+        build = 0 if self.plan.placement.build[op.name] == "left" else 1
+        return op.inputs[1 - build], op.inputs[build]
+
+    def _below(self, segment: Segment, operator: str, row: Mapping[str, Any]) -> None:
+        """To what led to a row that an operator of a lower level gave at its end."""
+        if segment.level <= self.plan.placement.level[operator]:
+            return
+        condition, count = _came_from(self.session, operator, row)
+        for lower in self.session.segments[: segment.number]:
+            left = min(count, self.limit - len(self.origins))
+            if left <= 0 or not self.session.taken_in(lower, operator):
+                continue
+            places = matching_inputs(self.session, lower, operator, condition, left)
+            count -= len(places)
+            for _, at in places:
+                self.from_input(lower, operator, at)
+
+    def _whole(self, segment: Segment, name: str, at: Position, like: Mapping[str, Any]) -> None:
+        """To a tuple of an operator whose output is taken whole, and to the tuples before it, back to storage."""
+        plan = self.plan
+        if len(self.origins) >= self.limit or (at and at[0] == PAD):
+            return  # an outer join that found no match
+        row = self._whole_row(segment, name, at, like)
+        if row is None:
+            return
+        self.origins.append(Origin(name, row, segment.epoch, at))
+        op = plan.graph.ops[name]
+        if plan.placement.ends(name) or name in plan.placement.stashed or not op.inputs:
+            self._below(segment, name, row)
+        elif isinstance(op, ops.Join) and plan.shape(name) == "join":
+            probe, build = self._sides(op)
+            self._whole(segment, probe, at[: plan.width[probe]], row)
+            if op.how not in ("semi", "anti"):
+                self._whole(segment, build, at[plan.width[probe] :], row)
+        elif len(op.inputs) == 1 and at:
+            self._whole(segment, op.inputs[0], at[: plan.width[op.inputs[0]]], row)
+
+    def _whole_row(
+        self, segment: Segment, name: str, at: Position, like: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The row at a position; where rows have none, the first row with the same values in the same columns."""
+        tracer = self.session.tracer
+        epoch = tracer.windowed(segment, Window())
+        with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
+            stashed = name in epoch.plan.placement.stashed
+            df = epoch.whole(name) if stashed else epoch.frames.whole(name)
+            own, shown = hidden(df), visible(df)
+            if at and own:
+                df = df.filter(_equal(dict(zip(own, at, strict=False))))
+            else:
+                df = df.filter(_equal({column: like[column] for column in shown if column in like}))
+            rows: list[Mapping[str, Any]] = (
+                df.drop(*own).limit(1).toArrow().to_pylist(maps_as_pydicts="strict")
+            )
+        return rows[0] if rows else None
 
 
-# --- what a tuple was joined with -----------------------------------------------------------------------------------
-
-
-def _build_side(
-    travel: Travel, stretch: Stretch, op: ops.Join, out: Tuple, made: list[Origin], limit: int
-) -> None:
-    """The tuple of a join's build side that an output was made with, and where that came from."""
-    plan = travel.tracer.tracing
-    side = 0 if plan.placement.build[op.name] == "left" else 1
-    name, probe = op.inputs[side], op.inputs[1 - side]
-    if op.how in ("semi", "anti"):
-        return
-    at = out.position[plan.width[probe] : plan.width[probe] + plan.width[name]]
-    _whole_way(travel, stretch, name, at, out.row, made, limit)
-
-
-def _whole_way(
-    travel: Travel,
-    stretch: Stretch,
-    name: str,
-    at: Position,
-    like: Mapping[str, Any],
-    made: list[Origin],
-    limit: int,
-) -> None:
-    """A tuple of an operator whose output is taken whole, and the tuples before it, back to storage."""
-    plan = travel.tracer.tracing
-    if len(made) >= limit or (at and at[0] == -1):
-        return  # an outer join that found no match
-    row = _whole_row(travel, stretch.segment, name, at, like)
-    if row is None:
-        return
-    made.append(Origin(name, row, stretch.segment.epoch, at))
-    op = plan.graph.ops[name]
-    if plan.placement.ends(name) or name in plan.placement.stashed or not op.inputs:
-        _below(travel, stretch, name, row, made, limit)
-    elif isinstance(op, ops.Join) and plan.shape(name) == "join":
-        side = 0 if plan.placement.build[name] == "left" else 1
-        ahead = plan.width[op.inputs[1 - side]]
-        _whole_way(travel, stretch, op.inputs[1 - side], at[:ahead], row, made, limit)
-        if op.how not in ("semi", "anti"):
-            _whole_way(travel, stretch, op.inputs[side], at[ahead:], row, made, limit)
-    elif len(op.inputs) == 1 and at:
-        _whole_way(travel, stretch, op.inputs[0], at[: plan.width[op.inputs[0]]], row, made, limit)
-
-
-def _whole_row(
-    travel: Travel, segment: Segment, name: str, at: Position, like: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
-    """The row at a position; of what has no positions, the first row that agrees with another in their columns."""
-    tracer = travel.tracer
-    epoch = tracer.windowed(segment, Window())
-    with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
-        if name in epoch.plan.placement.stashed:
-            df = epoch.whole(name)
-        else:
-            df = epoch.frames.whole(name)
-        own, shown = hidden(df), visible(df)
-        if at and own:
-            for column, value in zip(own, at, strict=False):
-                df = df.filter(F.col(column) == F.lit(value))
-        else:
-            for column in (c for c in shown if c in like):
-                df = df.filter(F.col(quote_name(column)).eqNullSafe(F.lit(like[column])))
-        found = df.drop(*own).limit(1).toArrow().to_pylist(maps_as_pydicts="strict")
-    return found[0] if found else None
-
-
-def _came_from(travel: Travel, operator: str, row: Mapping[str, Any]) -> tuple[Column, int] | None:
+def _came_from(session: ReplaySession, operator: str, row: Mapping[str, Any]) -> tuple[Column, int]:
     """Which input tuples of an operator that gave its output at its end led to a row, and how many at most."""
-    plan = travel.tracer.plan
+    plan = session.plan
+    op = plan.graph.ops[operator]
     if plan.shape(operator) == "accumulate":
-        op = plan.graph.ops[operator]
-        named = op.subset if isinstance(op, ops.DropDuplicates) and op.subset is not None else None
-        names = named or plan.schemas[operator].names[: len(plan.keys(operator))]
+        subset = op.subset if isinstance(op, ops.DropDuplicates) else None
+        names = subset or plan.schemas[operator].names[: len(plan.keys(operator))]
         values = tuple(row[n] for n in names)
-        return in_group(travel, operator, values[0] if len(values) == 1 else values), 1 << 30
-    if isinstance(plan.graph.ops[operator], ops.Sort):
-        made = F.lit(True)
-        for name, value in row.items():
-            made = made & F.col(quote_name(name)).eqNullSafe(F.lit(value))
-        return made, 1
-    return None
+        return in_group(session, operator, values[0] if len(values) == 1 else values), 1 << 30
+    return (_equal(row), 1) if isinstance(op, ops.Sort) else (F.lit(False), 0)

@@ -23,18 +23,21 @@ from pyspark.sql import functions as F
 from samovar.compile.native import hidden
 from samovar.compile.sqltext import split_alias
 from samovar.errors import TimeTravelError, nearest
-from samovar.graph import operators as ops
 from samovar.graph.state import declared
 from samovar.ids import new_attempt
+from samovar.positions import AT_END, END, START, Position, Window
 from samovar.record.state_files import dumps, read_state
 from samovar.record.store import slug_unique
-from samovar.replay.conditions import Asked, rows_asked
+from samovar.replay.conditions import ConditionRows, condition_rows
+from samovar.replay.jumps import after_tuple
+from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.group_states import first_group
 from samovar.replay.state.state_changes import attributes
-from samovar.replay.state.windows import Stretch, Travel
-from samovar.replay.trace.model import END, Position, StepKey, Window, parent_of
+from samovar.replay.trace.model import parent_of
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_chain import Probe, Record
+from samovar.replay.trace.traced_window import Cursor
+from samovar.replay.trace.tracer import positions_in
 from samovar.runtime.failures.spark_errors import SparkError
 
 __all__ = [
@@ -49,67 +52,60 @@ __all__ = [
 
 AHEAD = 2
 """Epochs, or pieces of one, searched at a time."""
-_Place = tuple[int, Window]
-"""The number of a segment, and a piece of it."""
+_Place = tuple[Segment, Window]
+"""A segment, and a piece of it."""
 
 Predicate = str | Callable[[Mapping[str, Any]], bool]
-Found = tuple[Stretch, dict[str, int], StepKey | None]
 
 
 # --- the first moment where something holds -------------------------------------------------------------------------
 
 
-def find_first(travel: Travel, operator: str, predicate: Predicate) -> Found | None:
+def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> Cursor | None:
     """The moment after the first tuple for which a predicate holds.
 
     For a Python operator: a Python expression over its states' names (and `row`, the tuple just processed), or a
     callable of its state. For others: SQL over the rows they take or give (`conditions.py`). What an operator gives at
     its end (a window, a full join) holds from there on.
     """
-    travel.check(operator)
-    tracer = travel.tracer
-    op = tracer.plan.graph.ops[operator]
-    numbers = [n for n, s in enumerate(travel.segments) if travel.taken_in(s, operator)]
-    if isinstance(op, ops.Python):
-        probe = _probe(travel, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
-        places = [(n, piece) for n in numbers for piece in tracer.pieces(travel.segments[n])]
+    tracer, python = session.tracer, session.is_python(operator)
+    segments = [s for s in session.segments if session.taken_in(s, operator)]
+    if python:
+        probe = _probe(session, operator, predicate, tracer.scratch / f"over-{new_attempt()}")
+        places = [(segment, piece) for segment in segments for piece in tracer.pieces(segment)]
 
         def search(segment: Segment, piece: Window) -> Position | None:
             own = replace(probe, before=piece.high)
-            return _earliest(tracer.probe(segment, operator, own, low=piece.low))
+            return min(_places(tracer.probe(segment, operator, own, low=piece.low)), default=None)
     else:
         text = _sql(operator, predicate)
-        asked = rows_asked(tracer.spark, tracer.plan, operator, text)
-        _check_flows(travel, operator)
-        probe, places = None, [(n, Window()) for n in numbers]
+        asked = condition_rows(tracer.spark, tracer.plan, operator, text)
+        _check_flows(session, operator)
+        probe, places = None, [(segment, Window()) for segment in segments]
         ends = asked.rows == "given" and tracer.plan.shape(operator) == "keep"
         if ends:
-            places = places[-1:] if _gave_at_end(travel, operator, text) else []
+            places = places[-1:] if _gave_at_end(session, operator, text) else []
 
         def search(segment: Segment, piece: Window) -> Position | None:
             if ends:
-                return (END,)
+                return AT_END
             if asked.rows == "given" and tracer.plan.shape(operator) == "accumulate":
                 return first_group(tracer, segment, operator, text)
-            return next((at for _, at in matching_tuples(travel, segment, operator, text, asked, 1)), None)
+            return next((at for _, at in matching_tuples(session, segment, operator, text, asked, 1)), None)
 
-    with _said(operator, predicate):
-        for (number, _), at in _in_order(places, lambda place: search(travel.segments[place[0]], place[1])):
+    with _as_our_error(operator, predicate):
+        for (segment, _), at in _in_order(places, lambda place: search(*place)):
             if at is not None:
                 if probe is not None:
                     Path(probe.over).touch()  # pieces behind it need not be searched to their ends
-                return _landed(travel, number, operator, at)
+                return _landed(session, segment, operator, at)
     return None
 
 
-def _landed(travel: Travel, number: int, operator: str, at: Position) -> Found:
-    if at[0] >= END and len(at) == 1:  # it came true at the end of the operator's input
-        stretch = travel.last_of(number)
-        trace = stretch.traced.trace
-        own = len(trace.steps[operator])
-        counts = {op: len(steps) for op, steps in trace.steps.items()}
-        return stretch, counts, (operator, own - 1) if own else None
-    return travel.around(number, operator, at)
+def _landed(session: ReplaySession, segment: Segment, operator: str, at: Position) -> Cursor:
+    if at == AT_END:
+        return Cursor.end(session.windows.last(segment), operator)
+    return after_tuple(session, segment, operator, at)
 
 
 def _in_order(
@@ -123,11 +119,11 @@ def _in_order(
             rest = waiting[AHEAD:]
             while running:
                 place, future = running.pop(0)
-                found = future.result()
-                if rest and found is None and not any(_settled(ahead) for _, ahead in running):
+                at = future.result()
+                if rest and at is None and not any(_settled(ahead) for _, ahead in running):
                     following = rest.pop(0)
                     running.append((following, pool.submit(search, following)))
-                yield place, found
+                yield place, at
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -137,17 +133,11 @@ def _settled(search: Future[Position | None]) -> bool:
     return search.done() and (search.exception() is not None or search.result() is not None)
 
 
-def _earliest(records: list[Record]) -> Position | None:
-    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
-    return min(places, default=None)
+def _places(records: list[Record]) -> list[Position]:
+    return [AT_END if record.ended else record.at or START for record in records]
 
 
-def _latest(records: list[Record]) -> Position | None:
-    places = [(END,) if r.ended else tuple(r.at or ()) for r in records]
-    return max(places, default=None)
-
-
-def _probe(travel: Travel, operator: str, predicate: Predicate, over: Path) -> Probe:
+def _probe(session: ReplaySession, operator: str, predicate: Predicate, over: Path) -> Probe:
     if not isinstance(predicate, str):
         return Probe(0, function=dumps(predicate), over=str(over))
     try:
@@ -158,7 +148,7 @@ def _probe(travel: Travel, operator: str, predicate: Predicate, over: Path) -> P
             operator=operator,
             hint="Write a Python expression over the state's names: \"'Bob' in blacklist\".",
         ) from None
-    instance = travel.instance(operator)
+    instance = session.timelines.instance(operator)
     known = {*declared(type(instance)), *attributes(instance), "row"}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
@@ -185,8 +175,8 @@ def _sql(operator: str, predicate: Predicate) -> str:
 
 
 @contextmanager
-def _said(operator: str, predicate: Predicate) -> Iterator[None]:
-    """Spark's complaint about a condition as our own error."""
+def _as_our_error(operator: str, predicate: Predicate) -> Iterator[None]:
+    """Raise what Spark says about a condition as a TimeTravelError."""
     try:
         yield
     except PySparkException as error:
@@ -198,9 +188,9 @@ def _said(operator: str, predicate: Predicate) -> Iterator[None]:
         ) from None
 
 
-def _check_flows(travel: Travel, operator: str) -> None:
+def _check_flows(session: ReplaySession, operator: str) -> None:
     """Raise when an operator's tuples are in no epoch: what is read whole for a join has no moments of its own."""
-    plan = travel.tracer.plan
+    plan = session.plan
     if plan.placement.streams[operator] or plan.placement.is_sink(operator) or plan.placement.ends(operator):
         return
     joins = [n for n in plan.placement.inline if operator in {u.name for u in plan.graph.upstream(n)}]
@@ -213,41 +203,44 @@ def _check_flows(travel: Travel, operator: str) -> None:
     )
 
 
-def _gave_at_end(travel: Travel, operator: str, text: str) -> bool:
+def _gave_at_end(session: ReplaySession, operator: str, text: str) -> bool:
     """Whether an operator that gives its rows at its end gave one that meets a condition."""
-    level = min(travel.tracer.plan.placement.streams[operator], default=None)
-    segment = next((s for s in travel.segments if s.level == level and s.first), None)
+    level = min(session.plan.placement.streams[operator], default=None)
+    segment = next((s for s in session.segments if s.level == level and s.first), None)
     if segment is None or level is None:
         return False
-    epoch = travel.tracer.windowed(segment, Window())
-    with travel.tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        return not epoch.frames.stream(operator, level).alias(operator).filter(text).limit(1).isEmpty()
+    with session.tracer.streams(segment) as stream:
+        return not stream(operator).alias(operator).filter(text).limit(1).isEmpty()
 
 
 def matching_tuples(
-    travel: Travel, segment: Segment, operator: str, text: str | Column, asked: Asked, count: int | None
+    session: ReplaySession,
+    segment: Segment,
+    operator: str,
+    text: str | Column,
+    asked: ConditionRows,
+    count: int | None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
     if asked.rows == "taken":
-        return matching_inputs(travel, segment, operator, text, count, asked.ports)
-    tracer, edges = travel.tracer, travel.edges[segment.level]
-    epoch = tracer.unpruned(segment)
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(operator, segment.level).alias(operator)
+        return matching_inputs(session, segment, operator, text, count, asked.ports)
+    edges = session.tracer.edges(segment.level)
+    with session.tracer.streams(segment, unpruned=True) as stream:
+        df = stream(operator).alias(operator)
         ports, places = edges.ports(operator), hidden(df)
         if len(ports) == 1:  # many rows may come of one tuple: its place is the first part of theirs
             places = places[: edges.width[edges.inputs[operator][ports[0]]]]
         rows = df.filter(text).select(F.array(*places).alias("at")).distinct().orderBy("at")
-        found = (rows if count is None else rows.limit(count)).toArrow().column("at").to_pylist()
-    found = [at for at in found if at[0] < END]  # what is given at an end comes of no tuple
+        outputs = positions_in(rows if count is None else rows.limit(count))
+    outputs = [at for at in outputs if at[0] < END]  # what is given at an end comes from no tuple
     if len(ports) == 1:
-        return [(ports[0], tuple(at)) for at in found]
-    made = (parent_of(edges, operator, tuple(at)) for at in found)
-    return sorted((pair for pair in made if pair is not None), key=lambda pair: (pair[1], pair[0]))
+        return [(ports[0], at) for at in outputs]
+    inputs = (parent_of(edges, operator, at) for at in outputs)
+    return sorted((pair for pair in inputs if pair is not None), key=lambda pair: (pair[1], pair[0]))
 
 
 def matching_inputs(
-    travel: Travel,
+    session: ReplaySession,
     segment: Segment,
     operator: str,
     text: str | Column | None,
@@ -255,55 +248,52 @@ def matching_inputs(
     ports: Sequence[int] | None = None,
 ) -> list[tuple[int, Position]]:
     """Ports and positions of an operator's input tuples that meet a condition, in order."""
-    tracer = travel.tracer
-    edges = travel.edges[segment.level]
-    epoch = tracer.windowed(segment, Window())
-    found: list[tuple[int, Position]] = []
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
+    edges = session.tracer.edges(segment.level)
+    inputs: list[tuple[int, Position]] = []
+    with session.tracer.streams(segment) as stream:
         for port in edges.ports(operator) if ports is None else ports:
             up = edges.inputs[operator][port]
-            df = epoch.frames.stream(up, segment.level).alias(up)
+            df = stream(up).alias(up)
             df = df.filter(text) if text is not None else df
-            df = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
-            rows = (df if count is None else df.limit(count)).toArrow()
-            found += [(port, tuple(at)) for at in rows.column("at").to_pylist()]
-    return sorted(found, key=lambda pair: (pair[1], pair[0]))[:count]
+            rows = df.select(F.array(*hidden(df)).alias("at")).orderBy("at")
+            inputs += [(port, at) for at in positions_in(rows if count is None else rows.limit(count))]
+    return sorted(inputs, key=lambda pair: (pair[1], pair[0]))[:count]
 
 
 # --- the last change ------------------------------------------------------------------------------------------------
 
 
 def find_last_change(
-    travel: Travel, stretch: Stretch, counts: Mapping[str, int], operator: str, key: Any, name: str | None
-) -> Found | None:
+    session: ReplaySession, here: Cursor, operator: str, key: Any, name: str | None
+) -> Cursor | None:
     """The moment after the last step, at or before a cursor, that changed a key of an operator's state."""
-    travel.check(operator)
-    here = travel.works_in(stretch.segment, operator)
-    if here:
-        line = travel.timeline(stretch, operator)
-        for number in range(counts.get(operator, 0) - 1, -1, -1):
-            if any(c.key == key and name in (None, c.name) for c in line.changes[number]):
-                step = stretch.traced.trace.steps[operator][number]
-                if step.taken is not None:
-                    return travel.behind(stretch, operator, step.taken.position)
-    for number in range(stretch.number, -1, -1):
-        segment = travel.segments[number]
-        if not travel.taken_in(segment, operator):
+    session.op(operator)
+    traced = here.traced
+    works = session.works_in(traced.segment, operator)
+    if works:
+        changes = session.timelines.timeline(traced, operator).changes
+        for number in range(here.done(operator) - 1, -1, -1):
+            touched = any(c.key == key and name in (None, c.name) for c in changes[number])
+            if touched and traced.steps(operator)[number].taken is not None:
+                return Cursor.after(traced, operator, number + 1)
+    for segment in reversed(session.segments[: traced.segment.number + 1]):
+        if not session.taken_in(segment, operator):
             continue
-        before = stretch.window.low if number == stretch.number else None
-        if number == stretch.number and (before is None or not here):
+        own = segment.number == traced.segment.number
+        before = traced.window.low if own else None
+        if own and (before is None or not works):
             continue
-        if number < stretch.number and not _may_touch(travel, segment, operator, key, name):
+        if not own and not _may_touch(session, segment, operator, key, name):
             continue
-        at = _last_touch(travel, segment, operator, key, name, before)
+        at = _last_touch(session, segment, operator, key, name, before)
         if at is not None:
-            return _landed(travel, number, operator, at)
+            return _landed(session, segment, operator, at)
     return None
 
 
-def _may_touch(travel: Travel, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
-    """Whether an epoch's deltas say that a key changed in it; true where they do not tell."""
-    tracer = travel.tracer
+def _may_touch(session: ReplaySession, segment: Segment, operator: str, key: Any, name: str | None) -> bool:
+    """Whether a key may have changed in an epoch, by its deltas."""
+    tracer = session.tracer
     fact = tracer.history.epochs[segment.epoch]
     files = fact.state.get(operator)
     if files is None:
@@ -325,60 +315,63 @@ def _may_touch(travel: Travel, segment: Segment, operator: str, key: Any, name: 
 
 
 def _last_touch(
-    travel: Travel, segment: Segment, operator: str, key: Any, name: str | None, before: Position | None
+    session: ReplaySession,
+    segment: Segment,
+    operator: str,
+    key: Any,
+    name: str | None,
+    before: Position | None,
 ) -> Position | None:
-    tracer = travel.tracer
-    if isinstance(tracer.plan.graph.ops[operator], ops.Python):
-        return _latest(tracer.probe(segment, operator, Probe(0, key=(name, key), before=before)))
+    tracer = session.tracer
+    if session.is_python(operator):
+        records = tracer.probe(segment, operator, Probe(0, key=(name, key), before=before))
+        return max(_places(records), default=None)
     if tracer.plan.shape(operator) != "accumulate":
         return None
-    epoch = tracer.windowed(segment, Window(None, before))
-    with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        df = epoch.frames.stream(tracer.plan.graph.ops[operator].inputs[0], segment.level)
-        rows = df.filter(in_group(travel, operator, key)).select(F.array(*hidden(df)).alias("at"))
-        found = rows.orderBy(F.desc("at")).limit(1).toArrow().column("at").to_pylist()
-    return tuple(found[0]) if found else None
+    with tracer.streams(segment, Window(None, before)) as stream:
+        df = stream(session.op(operator).inputs[0])
+        rows = df.filter(in_group(session, operator, key)).select(F.array(*hidden(df)).alias("at"))
+        return next(iter(positions_in(rows.orderBy(F.desc("at")).limit(1))), None)
 
 
-def in_group(travel: Travel, operator: str, key: Any) -> Column:
-    keys = travel.tracer.plan.keys(operator)
+def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
+    keys = session.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
-    made = F.lit(True)
+    condition = F.lit(True)
     for text, value in zip(keys, values, strict=True):
-        made = made & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
-    return made
+        condition = condition & F.expr(split_alias(text)[0]).eqNullSafe(F.lit(value))
+    return condition
 
 
 # --- logging afterwards ---------------------------------------------------------------------------------------------
 
 
-def log_rows(travel: Travel, operator: str, expression: str, where: str | None) -> pa.Table:
+def log_rows(session: ReplaySession, operator: str, expression: str, where: str | None) -> pa.Table:
     """An expression over every tuple an operator takes, or over what it gives, as if it had been logged."""
-    travel.check(operator)
-    tracer = travel.tracer
-    made: list[pa.Table] = []
-    asked = rows_asked(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
-    _check_flows(travel, operator)
+    session.op(operator)
+    tracer = session.tracer
+    tables: list[pa.Table] = []
+    asked = condition_rows(tracer.spark, tracer.plan, operator, expression, *([where] if where else []))
+    _check_flows(session, operator)
     if asked.rows == "given" and tracer.plan.placement.ends(operator):
         raise TimeTravelError(
             f"'{operator}' gives its rows when its input has ended: expected an expression over what it takes.",
             operator=operator,
             hint="Ask the operator behind it.",
         )
-    with _said(operator, expression):
-        for segment in travel.segments:
-            if not travel.taken_in(segment, operator):
+    with _as_our_error(operator, expression):
+        for segment in session.segments:
+            if not session.taken_in(segment, operator):
                 continue
-            edges = travel.edges[segment.level]
+            edges = session.tracer.edges(segment.level)
             given = asked.rows == "given"
-            epoch = tracer.unpruned(segment) if given else tracer.windowed(segment, Window())
-            with tracer.tagged(f"log in epoch {segment.epoch}", epoch):
+            with tracer.streams(segment, what="log", unpruned=given) as stream:
                 for port in edges.ports(operator)[:1] if given else asked.ports:
                     name = operator if given else edges.inputs[operator][port]
-                    df = epoch.frames.stream(name, segment.level).alias(name)
+                    df = stream(name).alias(name)
                     chosen = df.filter(where) if where else df
                     order = hidden(df)
-                    made.append(
+                    tables.append(
                         chosen.select(
                             F.lit(segment.epoch).alias("epoch"),
                             F.lit(port).alias("port"),
@@ -389,5 +382,5 @@ def log_rows(travel: Travel, operator: str, expression: str, where: str | None) 
                         .drop(*order)
                         .toArrow()
                     )
-    filled = [t for t in made if t.num_rows] or made[:1]
+    filled = [t for t in tables if t.num_rows] or tables[:1]
     return pa.concat_tables(filled, promote_options="permissive") if filled else pa.table({})

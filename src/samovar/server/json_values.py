@@ -13,7 +13,7 @@ from typing import Any
 
 from samovar.record.log import Counters
 from samovar.replay.moment import Moment, StepInfo
-from samovar.replay.trace.model import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.runtime.live.inspection import InFlight, Inspection
 
 __all__ = ["change_data", "inspection_data", "moment_data", "plain", "row_data", "state_data", "step_data"]
@@ -116,7 +116,7 @@ def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]
     }
 
 
-def change_data(change: Change) -> dict[str, Any]:
+def change_data(change: StateChange) -> dict[str, Any]:
     """What a step changed."""
     return {
         "operator": change.operator,

@@ -17,8 +17,8 @@ from samovar.compile.aggregates import final_frame, merge_frame, partial_frame
 from samovar.compile.native import hidden
 from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, split_alias
-from samovar.ids import position_columns
-from samovar.replay.trace.model import ABSENT, Change, Position, Window
+from samovar.positions import BEFORE_ALL, Position, Window, position_columns, reaches_sql
+from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.replay.trace.segments import Segment, only_native
 from samovar.text import quote_name
 
@@ -45,10 +45,10 @@ class StoredGroups(Mapping[Any, Group]):
 
     def __getitem__(self, key: Any) -> Group:
         if key not in self.known:
-            found = self.page(0, 1, self._is(key))
-            if not found:
+            groups = self.page(0, 1, self._is(key))
+            if not groups:
                 raise KeyError(key)
-            self.known[key] = found[0][1]
+            self.known[key] = groups[0][1]
         return self.known[key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -123,7 +123,7 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
 
 
 def _surely_many(tracer: Tracer, segment: Segment, name: str, low: Position) -> bool:
-    """Whether the first tuples of the segment alone make more groups than are taken to the driver: soon told."""
+    """Whether the first tuples of the segment alone make more groups than are taken to the driver: a cheap test."""
     if tracer.leaves.runs(segment) is None:
         return False
     stop = tracer.leaves.edge_after(segment, None, 4 * FEW)
@@ -141,14 +141,14 @@ def group_changes(
     window: Window,
     base: Mapping[Any, Group],
     inputs: Mapping[Position, Mapping[str, Any]],
-) -> dict[Position, list[Change]]:
+) -> dict[Position, list[StateChange]]:
     """For each input tuple of a window (`inputs` are their rows), how its group changed."""
     stored = isinstance(base, StoredGroups)
     shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
     given = tracer.tracing.keys(name)
     plain = all(key in next(iter(inputs.values()), ()) for key in given)
     if plain:  # the tuples are here, and their keys with them
-        first = F.element_at("__sv_at", 1) == F.lit(_START)
+        first = F.element_at("__sv_at", 1) == F.lit(BEFORE_ALL)
         shown = shown.select(
             *(F.when(first, F.col(quote_name(k))).alias(k) for k in keys),
             *map(quote_name, shown.columns[len(keys) :]),
@@ -159,14 +159,14 @@ def group_changes(
     rows = table.to_pylist(maps_as_pydicts="strict")
     rows.sort(key=lambda r: r["__sv_at"])
     now: dict[Any, Any] = {}
-    made: dict[Position, list[Change]] = {}
+    changes: dict[Position, list[StateChange]] = {}
     for row in rows:
         at = tuple(row["__sv_at"])
         ((key, value),) = _groups([row], names, len(keys))
-        if plain and at[0] != _START:
+        if plain and at[0] != BEFORE_ALL:
             key = _key([inputs[at][k] for k in given])
         if (
-            isinstance(base, StoredGroups) and at[0] == _START
+            isinstance(base, StoredGroups) and at[0] == BEFORE_ALL
         ):  # several deltas: the last has seen all of them
             if value["rows"] >= base.known.get(key, value)["rows"]:
                 base.known[key] = value
@@ -174,16 +174,18 @@ def group_changes(
         known = base.known if isinstance(base, StoredGroups) else base
         before_value = now.get(key, known.get(key, ABSENT))
         now[key] = value
-        made[at] = [] if value == before_value else [Change(name, "groups", key, before_value, value, True)]
-    return made
+        changes[at] = (
+            [] if value == before_value else [StateChange(name, "groups", key, before_value, value, True)]
+        )
+    return changes
 
 
 def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> Position | None:
     """The position of the first input tuple of a segment after which a group meets a condition on its columns."""
     shown, _, epoch = _running(tracer, segment, name, Window())
     with tracer.tagged(f"search in epoch {segment.epoch}", epoch):
-        found = shown.filter(condition).orderBy("__sv_at").limit(1).select("__sv_at").toArrow()
-    places = found.column("__sv_at").to_pylist()
+        first = shown.filter(condition).orderBy("__sv_at").limit(1).select("__sv_at").toArrow()
+    places = first.column("__sv_at").to_pylist()
     return tuple(places[0]) if places else None
 
 
@@ -192,7 +194,7 @@ def _running(
 ) -> tuple[DataFrame, list[str], Epoch]:
     """For each input tuple of a window, its group as it was after it; the names of the keys.
 
-    `before`: also the groups of these tuples as they were before the window, at the position `_START`.
+    `before`: also the groups of these tuples as they were before the window, at the position `BEFORE_ALL`.
     """
     plan = tracer.tracing
     cut = plan.accumulators[name]
@@ -206,7 +208,7 @@ def _running(
     counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
     each = partial_frame(stamped, [*plan.keys(name), *places], counting)
     if window.low is not None:
-        each = each.filter(F.struct(*places[: len(window.low)]) >= _literal(places, window.low))
+        each = each.filter(reaches_sql(places, window.low))
     keys = [c for c in each.columns if c not in places and not _internal(c)]
     prior = _earlier(tracer, segment, name)
     if window.low is not None:
@@ -216,7 +218,7 @@ def _running(
         prior = prior.unionByName(partial, allowMissingColumns=True)
     if keys and window != Window():
         prior = _of_same_keys(prior, each, keys)
-    first = prior.select("*", *(F.lit(_START).alias(p) for p in places))
+    first = prior.select("*", *(F.lit(BEFORE_ALL).alias(p) for p in places))
     every = each.unionByName(first, allowMissingColumns=True)
     by = ", ".join(map(quote_name, keys)) or "1"
     over = f"(PARTITION BY {by} ORDER BY {', '.join(places)} {_ROWS})"
@@ -227,7 +229,7 @@ def _running(
         F.expr(f"max({places[0]}) OVER (PARTITION BY {by}) AS __sv_last"),
     )
     wanted = F.col("__sv_last") if before else F.col(places[0])
-    shown = running.filter(wanted > _START).select(
+    shown = running.filter(wanted > BEFORE_ALL).select(
         *map(quote_name, keys),
         *map(F.expr, cut.final),
         F.col(ROWS),
@@ -244,12 +246,11 @@ def _of_same_keys(prior: DataFrame, each: DataFrame, keys: Sequence[str]) -> Dat
     return prior.join(few, reduce(lambda a, b: a & b, same), "left_semi")
 
 
-_START = -(1 << 62)
 _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def _before(window: Window) -> Window:
-    return type(window)(None, window.low)
+    return Window(None, window.low)
 
 
 def _earlier(tracer: Tracer, segment: Segment, name: str) -> DataFrame:
@@ -296,7 +297,3 @@ def _windowed(text: str, over: str) -> str:
 
 def _internal(name: str) -> bool:
     return name == ROWS or name.startswith("__a")
-
-
-def _literal(places: list[str], at: Position) -> Any:
-    return F.struct(*(F.lit(v).cast("bigint").alias(p) for p, v in zip(places, at, strict=False)))

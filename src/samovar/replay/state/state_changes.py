@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from samovar.record.blocks import patched
-from samovar.replay.trace.model import ABSENT, Change
+from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.runtime.exchange.plain_states import attributes, merged
 
 __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
@@ -36,16 +36,16 @@ class MapView(Mapping[Any, Any]):
         return self._over
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._over.get(key, self)
-        if found is self:
+        value = self._over.get(key, self)
+        if value is self:
             return self._base[key]
-        if found is ABSENT:
+        if value is ABSENT:
             raise KeyError(key)
-        return found
+        return value
 
     def __contains__(self, key: object) -> bool:
-        found = self._over.get(key, self)
-        return key in self._base if found is self else found is not ABSENT
+        value = self._over.get(key, self)
+        return key in self._base if value is self else value is not ABSENT
 
     def __iter__(self) -> Iterator[Any]:
         for key in self._base:
@@ -72,7 +72,7 @@ class MapView(Mapping[Any, Any]):
 class Timeline:
     """One operator's state over a window. `changes[n]` is what its n-th step changed."""
 
-    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[Change]]) -> None:
+    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[StateChange]]) -> None:
         self.base = base
         self.changes = changes
 
@@ -100,40 +100,44 @@ class Timeline:
 
 def apply_changes(
     operator: str, state: dict[str, Any], delta: Mapping[str, Any], pickled: dict[str, bytes]
-) -> list[Change]:
-    """Apply a worker's changes to a state of plain data, and tell them one by one with what was there before.
+) -> list[StateChange]:
+    """Apply a worker's changes to a state of plain data, and return them one by one with what was there before.
 
-    `pickled` holds the plain values as the worker knows them: of a large one, only the blocks that changed are told.
+    `pickled` holds the plain values as the worker knows them: of a large one, a worker sends the blocks that changed.
     """
-    made: list[Change] = []
+    changes: list[StateChange] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
         target: dict[Any, Any] = state.setdefault(name, {})
         lost = {k: target.pop(k) for k in (list(target) if replaced else deleted) if k in target}
-        made += [Change(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed]
+        changes += [
+            StateChange(operator, name, k, v, ABSENT, True) for k, v in lost.items() if k not in changed
+        ]
         for key, value in changed.items():
             before = lost.get(key, target.get(key, ABSENT))
             if before is ABSENT or not _same(before, value):
-                made.append(Change(operator, name, key, before, value, True))
+                changes.append(StateChange(operator, name, key, before, value, True))
             target[key] = value
     for name, (base, items) in delta["lists"].items():
         held: list[Any] = state.setdefault(name, [])
         if base is None:
-            made.append(Change(operator, name, None, list(held), list(items)))
+            changes.append(StateChange(operator, name, None, list(held), list(items)))
             state[name] = list(items)
         else:
-            made += [Change(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)]
+            changes += [
+                StateChange(operator, name, len(held) + i, ABSENT, item) for i, item in enumerate(items)
+            ]
             held.extend(items)
-    for name, told in delta["values"].items():
-        pickled[name] = patched(pickled.get(name), told)
+    for name, blocks in delta["values"].items():
+        pickled[name] = patched(pickled.get(name), blocks)
         value = pickle.loads(pickled[name])
         before = state.get(name, ABSENT)
         if "whole" not in delta or before is ABSENT or not _same(before, value):
-            made.append(Change(operator, name, None, before, value))
+            changes.append(StateChange(operator, name, None, before, value))
         state[name] = value
     for name in delta["gone"]:
         if name in state:
-            made.append(Change(operator, name, None, state.pop(name), ABSENT))
-    return made
+            changes.append(StateChange(operator, name, None, state.pop(name), ABSENT))
+    return changes
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -11,7 +11,6 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 
@@ -21,22 +20,14 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
+from samovar.positions import ROW_WIDTH, Position, chunk_of, chunk_start
 from samovar.replay.trace.leaves import Leaves
-from samovar.replay.trace.model import Position
 from samovar.replay.trace.segments import Segment, only_native
 
-__all__ = ["Place", "Tally"]
+__all__ = ["Tally"]
 
-Job = Callable[[Segment, Callable[[Callable[[str], DataFrame]], DataFrame]], pa.Table]
-"""Makes a frame from the streams of a segment and fetches it."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A chunk in which an operator takes a tuple."""
-
-    low: Position
-    high: Position
+Job = Callable[..., pa.Table]
+"""Makes a frame (`make`) from the streams of a segment and fetches it."""
 
 
 class _Counted:
@@ -75,27 +66,27 @@ class Tally:
     def edge(self, segment: Segment, at: Position) -> bool:
         """Whether a position is an edge of a chunk."""
         bits = self.leaves.bits(segment)
-        return bits is not None and len(at) == 2 and not at[1] & ((1 << bits) - 1)
+        return bits is not None and len(at) == ROW_WIDTH and chunk_start(chunk_of(at, bits), bits) == at
 
-    def place(self, segment: Segment, names: Sequence[str], rank: int) -> Place | None:
-        """The chunk in which the `rank`-th of the tuples lies that operators gave; None when there are fewer."""
-        found = [self._counted(segment, names)[n] for n in names]
-        chunks = sorted({c for counted in found for c in counted.chunks})
+    def chunk(self, segment: Segment, names: Sequence[str], rank: int) -> tuple[Position, Position] | None:
+        """The edges of the chunk that holds the `rank`-th of the tuples that operators gave; None: there are fewer."""
+        counts = [self._counted(segment, names)[n] for n in names]
+        chunks = sorted({c for own in counts for c in own.chunks})
 
         def up_to(chunk: tuple[int, int]) -> int:
-            return sum(counted.sums[bisect_right(counted.chunks, chunk)] for counted in found)
+            return sum(own.sums[bisect_right(own.chunks, chunk)] for own in counts)
 
         at = bisect_left(chunks, rank, key=up_to)
         if at == len(chunks):
             return None
         (source, number), bits = chunks[at], self.leaves.bits(segment)
         assert bits is not None
-        return Place((source, number << bits), (source, number + 1 << bits))
+        return chunk_start((source, number), bits), chunk_start((source, number + 1), bits)
 
     def _chunk(self, segment: Segment, at: Position) -> tuple[int, int]:
         bits = self.leaves.bits(segment)
         assert bits is not None
-        return at[0], at[1] >> bits
+        return chunk_of(at, bits)
 
     def _counted(self, segment: Segment, names: Sequence[str]) -> dict[str, _Counted]:
         with self._lock:
@@ -103,15 +94,15 @@ class Tally:
             for name in dict.fromkeys(names):
                 if (segment, name) in self._known:
                     continue
-                if (told := self._told(segment, name)) is not None:
-                    self._known[segment, name] = told
+                if (known := self._from_files(segment, name)) is not None:
+                    self._known[segment, name] = known
                 else:
                     missing.append(name)
             if missing:
                 self._count(segment, missing)
             return {n: self._known[segment, n] for n in names}
 
-    def _told(self, segment: Segment, name: str) -> _Counted | None:
+    def _from_files(self, segment: Segment, name: str) -> _Counted | None:
         """What an operator gave that passes on one tuple for each of some leaves; None for any other."""
         behind, bits = self.leaves.leaves_behind(segment, name), self.leaves.bits(segment)
         if behind is None or bits is None:
@@ -138,7 +129,7 @@ class Tally:
                 parts.append(own.select(F.lit(number).alias("op"), "source", "chunk", "n"))
             return reduce(lambda a, b: a.union(b), parts)
 
-        table = self._job(segment, counts).sort_by(
+        table = self._job(segment, make=counts).sort_by(
             [("op", "ascending"), ("source", "ascending"), ("chunk", "ascending")]
         )
         numbers = table.column("op").to_numpy()

@@ -19,9 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from samovar.ids import position_columns
-from samovar.replay.trace.model import Window
-from samovar.runtime.sources.units import ROW_BITS, Source
+from samovar.positions import ROW_WIDTH, Window, pack, position_columns
+from samovar.runtime.sources.units import Source
 
 __all__ = ["excerpt"]
 
@@ -44,25 +43,22 @@ def excerpt(spark: SparkSession, source: Source, window: Window, start: int, sto
         return None
     if not tables or any(table is None for table in tables):
         return None
-    fields = [StructField(name, LongType(), True) for name in position_columns(2)]
+    fields = [StructField(name, LongType(), True) for name in position_columns(ROW_WIDTH)]
     return spark.createDataFrame(pa.concat_tables(tables), StructType([*source.struct.fields, *fields]))
 
 
 def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
-    """The rows of each unit that lie in a window; None when they are too many, or cannot be told."""
-    low, high = window.low or (-1, 0), window.high or (1 << 62, 0)
-    if len(low) != 2 or len(high) != 2:
+    """The rows of each unit that lie in a window; None when they are too many, or not known."""
+    if any(edge is not None and len(edge) != ROW_WIDTH for edge in (window.low, window.high)):
         return None
-    made: list[Range] = []
+    ranges: list[Range] = []
     for number in range(start, stop):
-        rows = source.units[number].rows
-        if rows is None:
+        count = source.units[number].rows
+        if count is None:
             return None
-        first = 0 if low[0] < source.number else min(max(low[1] - (number << ROW_BITS), 0), rows)
-        behind = rows if high[0] > source.number else min(max(high[1] - (number << ROW_BITS), 0), rows)
-        if low[0] <= source.number <= high[0] and first < behind:
-            made.append((number, first, behind))
-    return made if sum(behind - first for _, first, behind in made) <= MOST else None
+        if rows := window.rows(source.number, number, count):
+            ranges.append((number, rows.start, rows.stop))
+    return ranges if sum(behind - first for _, first, behind in ranges) <= MOST else None
 
 
 def _readable(spark: SparkSession, source: Source) -> bool:
@@ -79,8 +75,8 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
     if os.stat(unit.path).st_size != unit.size:
         return None
     with pq.ParquetFile(unit.path, memory_map=True) as file:
-        told = file.metadata.metadata or {}
-        if any(key.startswith(b"org.apache.spark.legacy") for key in told) or not _same_columns(
+        metadata = file.metadata.metadata or {}
+        if any(key.startswith(b"org.apache.spark.legacy") for key in metadata) or not _same_columns(
             file.schema_arrow, wanted
         ):
             return None
@@ -95,34 +91,34 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
         table = file.read_row_groups(groups, columns=wanted.names).slice(first - skipped, behind - first)
     if table.num_rows != behind - first:
         return None
-    places = pa.array(range((number << ROW_BITS) + first, (number << ROW_BITS) + behind), pa.int64())
+    places = pa.array(range(pack(number, first), pack(number, behind)), pa.int64())
     numbers = pa.array([source.number] * table.num_rows, pa.int64())
     columns = [table.column(name) for name in wanted.names]
-    return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(2)])
+    return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(ROW_WIDTH)])
 
 
-def _same_columns(found: pa.Schema, wanted: pa.Schema) -> bool:
-    names: Sequence[str] = found.names
+def _same_columns(stored: pa.Schema, wanted: pa.Schema) -> bool:
+    names: Sequence[str] = stored.names
     return all(
-        names.count(f.name) == 1 and _same(found.field(f.name).type, f.type) for f in wanted
+        names.count(f.name) == 1 and _same(stored.field(f.name).type, f.type) for f in wanted
     )  # a file may have more
 
 
-def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type in a file are Spark's as they are; names of a list's items do not count."""
     kinds = pa.types
     if kinds.is_struct(wanted):
         return (
-            kinds.is_struct(found)
-            and [f.name for f in found] == [f.name for f in wanted]
-            and all(_same(a.type, b.type) for a, b in zip(found, wanted, strict=True))
+            kinds.is_struct(stored)
+            and [f.name for f in stored] == [f.name for f in wanted]
+            and all(_same(a.type, b.type) for a, b in zip(stored, wanted, strict=True))
         )
     if kinds.is_map(wanted):
         return (
-            kinds.is_map(found)
-            and _same(found.key_type, wanted.key_type)
-            and _same(found.item_type, wanted.item_type)
+            kinds.is_map(stored)
+            and _same(stored.key_type, wanted.key_type)
+            and _same(stored.item_type, wanted.item_type)
         )
     if kinds.is_list(wanted):
-        return kinds.is_list(found) and _same(found.value_type, wanted.value_type)
-    return bool(found.equals(wanted))
+        return kinds.is_list(stored) and _same(stored.value_type, wanted.value_type)
+    return bool(stored.equals(wanted))

@@ -1,4 +1,4 @@
-"""Where the leaf tuples of a segment lie: by arithmetic where files tell their numbers of rows, else by a Spark job.
+"""Where the leaf tuples of a segment lie: by arithmetic where the rows of each file are counted, else by a Spark job.
 
 Windows begin and end at edges of chunks: ranges of positions of the same size. So what operators gave before a window
 is a sum over chunks (see leaf_counts.py), whatever window somebody looks at.
@@ -9,21 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from samovar.compile.plan import Plan
-from samovar.replay.trace.model import Position
+from samovar.positions import ROW_BITS, Position, RowRange, chunk_of, chunk_start
 from samovar.replay.trace.segments import Segment, edges_of, leaves_of
-from samovar.runtime.sources.units import ROW_BITS, Source, stretches_of
+from samovar.runtime.sources.units import Source, stretches_of
 
-__all__ = ["Leaves", "Run"]
+__all__ = ["Leaves"]
 
-Run = tuple[int, int, int]
-"""Source, first place, rows: tuples that lie one after another."""
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
 """Finds leaf positions from one on, some of them."""
 Mended = Callable[[Segment], Collection[str]]
-"""Operators from whose input rows were left out in a segment."""
+"""Operators whose input lost rows in a segment."""
 
-SMALLEST = 7
-"""The least bits of a position inside a chunk."""
 MOST_CHUNKS = 15
 """At most two to the power of this many chunks in a segment."""
 
@@ -31,29 +27,32 @@ MOST_CHUNKS = 15
 class Leaves:
     """The places of leaf tuples of a recording."""
 
+    smallest = 7
+    """The least bits of a place inside a chunk: smaller chunks than windows would only be more to count."""
+
     def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked, mended: Mended) -> None:
         self.plan = plan
         self.sources = sources
         self._look = look
         self._mended = mended
-        self._runs: dict[Segment, list[Run] | None] = {}
+        self._runs: dict[Segment, list[RowRange] | None] = {}
 
-    def runs(self, segment: Segment) -> list[Run] | None:
-        """Leaf tuples as runs, if files tell their numbers of rows; else None."""
+    def runs(self, segment: Segment) -> list[RowRange] | None:
+        """Leaf tuples as runs, if the number of rows of each file is known; else None."""
         if segment not in self._runs:
             self._runs[segment] = self._runs_of(segment)
         return self._runs[segment]
 
-    def _runs_of(self, segment: Segment) -> list[Run] | None:
-        made: list[Run] = []
+    def _runs_of(self, segment: Segment) -> list[RowRange] | None:
+        ranges: list[RowRange] = []
         for name in leaves_of(self.plan, segment.level):
             own = self.runs_from(segment, name)
             if own is None:
                 return None
-            made += own
-        return sorted(made)
+            ranges += own
+        return sorted(ranges)
 
-    def runs_from(self, segment: Segment, leaf: str) -> list[Run] | None:
+    def runs_from(self, segment: Segment, leaf: str) -> list[RowRange] | None:
         """The runs of one leaf."""
         source = self.sources.get(leaf)
         return None if source is None else stretches_of(source, *segment.units.get(leaf, (0, 0)))
@@ -65,7 +64,7 @@ class Leaves:
     def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
         """The leaves for each of whose tuples an operator gives one (a union may name one twice); else None."""
         edges, mended = edges_of(self.plan, segment.level), self._mended(segment)
-        found: list[str] = []
+        behind: list[str] = []
         todo = [operator]
         while todo:
             name = todo.pop()
@@ -74,8 +73,8 @@ class Leaves:
                 return None
             todo += ups
             if not ups:
-                found.append(name)
-        return found
+                behind.append(name)
+        return behind
 
     def straight(self, segment: Segment, operator: str) -> bool:
         """Whether every leaf tuple reaches an operator as it is."""
@@ -92,8 +91,8 @@ class Leaves:
         """The leaf position `count` tuples after another one; None when the segment ends before."""
         runs = self.runs(segment)
         if runs is None:
-            found = self._look(segment, low, count + 1)
-            return found[count] if len(found) > count else None
+            places = self._look(segment, low, count + 1)
+            return places[count] if len(places) > count else None
         left = count
         for source, first, rows in runs:
             start = 0
@@ -110,9 +109,9 @@ class Leaves:
         """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
         runs = self.runs(segment)
         if runs is None:
-            found = self._look(segment, None, None)
-            stop = len(found) if high is None else sum(1 for at in found if at < high)
-            return found[stop - count] if stop > count else None
+            places = self._look(segment, None, None)
+            stop = len(places) if high is None else sum(1 for at in places if at < high)
+            return places[stop - count] if stop > count else None
         left = count
         for source, first, rows in reversed(runs):
             stop = rows
@@ -140,7 +139,8 @@ class Leaves:
         bits = self.bits(segment)
         if bits is None:
             return at
-        edge = (at[0], -(-at[1] >> bits) << bits)
+        source, before = chunk_of((at[0], at[1] - 1), bits)
+        edge = chunk_start((source, before + 1), bits)
         return edge if self.after(segment, edge, 0) is not None else None
 
     def floor(self, segment: Segment, at: Position) -> Position | None:
@@ -148,18 +148,18 @@ class Leaves:
         bits = self.bits(segment)
         if bits is None:
             return at
-        edge = (at[0], at[1] >> bits << bits)
+        edge = chunk_start(chunk_of(at, bits), bits)
         return edge if self.rows_before(segment, edge) else None
 
     # --- chunks -----------------------------------------------------------------------------------------------------
 
     def bits(self, segment: Segment) -> int | None:
-        """How many bits of a place lie inside a chunk; None where files do not tell their numbers of rows."""
+        """How many bits of a place lie inside a chunk; None where the number of rows of a file is not known."""
         runs = self.runs(segment)
         if runs is None:
             return None
         rows = sum(n for _, _, n in runs)
-        return min(max(SMALLEST, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
+        return min(max(self.smallest, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
 
     def rows_before(self, segment: Segment, at: Position) -> int:
         """How many leaf tuples lie before a position; for segments that have runs."""

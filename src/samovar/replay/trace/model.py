@@ -10,24 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from samovar.positions import END, Position, input_of, padded
+
 __all__ = [
     "ABSENT",
-    "Change",
     "Edges",
-    "Position",
+    "StateChange",
     "Step",
     "StepKey",
     "Trace",
     "Tuple",
-    "Window",
     "parent_of",
 ]
 
-Position = tuple[int, ...]
 StepKey = tuple[str, int]
 """An operator and the number of its step in the trace."""
-END = 1 << 62
-"""What operators give at the end of their input comes after all tuples (see runtime/worker/chain.py)."""
 
 
 class _Absent:
@@ -57,7 +54,7 @@ class Tuple:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What a step changed in a state: `before` or `after` is ABSENT where a key came or went."""
 
     operator: str
@@ -127,18 +124,18 @@ class Edges:
 
     def downstream(self, name: str) -> set[str]:
         """The operator and all behind it (IcedTea's G)."""
-        found = {name}
+        behind = {name}
         for op, ups in self.inputs.items():
-            if found & set(ups):
-                found.add(op)
-        return found
+            if behind & set(ups):
+                behind.add(op)
+        return behind
 
     def upstream(self, name: str) -> list[str]:
         """The operators before one, those that feed it directly first."""
-        found = list(dict.fromkeys(self.inputs.get(name, ())))
-        for up in found:
-            found += [u for u in self.inputs.get(up, ()) if u not in found]
-        return found
+        before = list(dict.fromkeys(self.inputs.get(name, ())))
+        for up in before:
+            before += [u for u in self.inputs.get(up, ()) if u not in before]
+        return before
 
 
 def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Position] | None:
@@ -149,31 +146,8 @@ def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Positio
     ups = edges.inputs[name]
     if not ups or position[0] == END + edges.ranks.get(name, 0):
         return None
-    match edges.shapes[name]:
-        case "one" | "some" | "limit" | "sink":
-            return 0, position
-        case "many":
-            return 0, position[:-1]
-        case "python" | "batches":
-            if len(ups) == 1:
-                return 0, position[: edges.width[ups[0]]]
-            port = position[-2]
-            return port, position[: edges.width[ups[port]]]
-        case "union":
-            port = position[-1]
-            return port, position[: edges.width[ups[port]]]
-        case "join":
-            port = edges.probe[name]
-            return port, position[: edges.width[ups[port]]]
-    return None
-
-
-@dataclass(frozen=True)
-class Window:
-    """A range of leaf positions: from `low` on (None: the epoch's start), before `high` (None: its end)."""
-
-    low: Position | None = None
-    high: Position | None = None
+    widths = [edges.width[up] for up in ups]
+    return input_of(edges.shapes[name], position, widths, edges.probe.get(name, 0))
 
 
 class Trace:
@@ -211,10 +185,10 @@ class Trace:
             if not ups:
                 continue
             outputs: dict[tuple[int, Position], list[Tuple]] = {}
-            for made in given.get(op, ()):
-                parent = parent_of(edges, op, made.position)
+            for output in given.get(op, ()):
+                parent = parent_of(edges, op, output.position)
                 if parent is not None:
-                    outputs.setdefault(parent, []).append(made)
+                    outputs.setdefault(parent, []).append(output)
             taken = [(port, t) for port in edges.ports(op) for t in given.get(ups[port], ())]
             places = (arrivals or {}).get(op)
             if places is None and len(ups) == 1 and ups[0] in arrived:  # as the operator before it gave them
@@ -223,7 +197,7 @@ class Trace:
             if places is not None:
                 taken.sort(key=lambda pt: places.get((pt[0], pt[1].position), END))
             else:
-                taken.sort(key=lambda pt: (_padded(pt[1].position, wide), pt[0]))
+                taken.sort(key=lambda pt: (padded(pt[1].position, wide), pt[0]))
             steps[op] = [
                 Step(op, i, port, t, tuple(outputs.get((port, t.position), ())))
                 for i, (port, t) in enumerate(taken)
@@ -250,27 +224,23 @@ class Trace:
 
     def consumers(self, given: Tuple) -> list[StepKey]:
         """The steps that take a tuple."""
-        found = (
+        steps = (
             self._taken_by.get((op, port, given.position))
             for op, port in self.edges.consumers(given.operator)
         )
-        return [key for key in found if key is not None]
+        return [key for key in steps if key is not None]
 
     def scope(self, keys: Iterable[StepKey]) -> set[StepKey]:
         """The given steps and all steps on tuples made from theirs (IcedTea, Definition 4.4)."""
-        found = set(keys)
-        waiting = list(found)
+        scope = set(keys)
+        waiting = list(scope)
         while waiting:
             for out in self.step(waiting.pop()).outputs:
-                new = [k for k in self.consumers(out) if k not in found]
-                found.update(new)
+                new = [k for k in self.consumers(out) if k not in scope]
+                scope.update(new)
                 waiting += new
-        return found
+        return scope
 
 
 def _given(steps: Iterable[Step]) -> list[Tuple]:
     return [out for step in steps for out in step.outputs]
-
-
-def _padded(position: Position, width: int) -> Position:
-    return (*position, *([-1] * (width - len(position))))

@@ -12,22 +12,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from samovar.compile.frames import Frames
-from samovar.compile.native import empty, hidden, positioned
+from samovar.compile.native import at_or_behind, empty, hidden, positioned
 from samovar.graph import operators as ops
-from samovar.ids import position_columns
+from samovar.positions import NEVER, STASH, Position, Window, packed_sql, padded_columns, position_columns
 from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.state_files import Header, mark_name, mark_of, read_header
 from samovar.record.store import slug_unique
 from samovar.replay.trace.leaf_rows import excerpt
-from samovar.replay.trace.model import Position, Window
 from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.traced_chain import (
-    NEVER,
     TRACE,
     Probe,
     probing_function,
@@ -38,10 +36,10 @@ from samovar.runtime.exchange.code_switch import read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
-from samovar.runtime.sources.units import ROW_BITS, Source, file_ordinal
+from samovar.runtime.sources.units import file_ordinal
 from samovar.text import quote_name
 
-__all__ = ["Replayed", "Windowed", "at_or_behind"]
+__all__ = ["Replayed", "Windowed"]
 
 _ALL = 1 << 32
 """More marks than there are."""
@@ -288,8 +286,8 @@ class Windowed(Replayed):
             return self._cut(self._stashed(name) if start != stop else super().slice(name))
         units = source.units[start:stop]
         if source.format == "parquet":
-            skip, end = self._units(source, start, stop)
-            units, start = units[skip:end], start + skip
+            touched = Window(self.start, self.window.high).units(source.number, start, stop)
+            units, start = source.units[touched.start : touched.stop], touched.start
         if not units:
             return self.frames._empty(name)
         if self.near:
@@ -298,20 +296,6 @@ class Windowed(Replayed):
                 return few
         df = self._cut(self.read(source, units, start))
         return self.reused(df) if self.near else df  # every operator's rows are made from these
-
-    def _units(self, source: Source, start: int, stop: int) -> tuple[int, int]:
-        """Which of the units a window can touch: the others need not be opened."""
-        low, high = self.start, self.window.high
-        first, last = start, stop
-        if low is not None:
-            if source.number < low[0]:
-                return 0, 0
-            first = max(start, low[1] >> ROW_BITS) if source.number == low[0] else start
-        if high is not None:
-            if source.number > high[0]:
-                return 0, 0
-            last = min(stop, (high[1] >> ROW_BITS) + 1) if source.number == high[0] else stop
-        return first - start, max(last, first) - start
 
     def materialised(self, name: str) -> DataFrame | None:
         stored = super().materialised(name)
@@ -328,13 +312,12 @@ class Windowed(Replayed):
             return stored
         folders = self.context.recording.parts("stash", name, epochs)
         files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
-        group = list(plan.graph.ops).index(name) - 2_000_000
+        group = STASH + list(plan.graph.ops).index(name)
         file = file_ordinal({f: i for i, f in enumerate(files)})
         raw = self.spark.read.schema(_plain(schema)).options(**CHECKED).parquet(*files)
-        parts = [str(group), f"{file} * {1 << ROW_BITS} + _metadata.row_index"]
-        names = position_columns(self.plan.width[name])
-        fill = ["-1"] * (len(names) - 2)
-        made = positioned(raw, names, [*parts, *fill])
+        parts = [str(group), packed_sql(file, "_metadata.row_index")]
+        width = self.plan.width[name]
+        made = positioned(raw, position_columns(width), padded_columns(parts, width))
         return made.toDF(*schema.names, *hidden(made))
 
     def _cut(self, df: DataFrame) -> DataFrame:
@@ -427,17 +410,6 @@ class _TraceFrames(_ReplayFrames):
 
     def _python_ends(self) -> bool:
         return self.inputs.ends
-
-
-def at_or_behind(df: DataFrame, at: Position) -> Column:
-    """Whether a row's position is not before another, compared part by part.
-
-    Written out, so that Spark leaves out what it knows: the number of a source is the same in all its rows.
-    """
-    condition = "true"
-    for name, value in reversed(list(zip(hidden(df), at, strict=False))):
-        condition = f"({name} > {value} OR ({name} = {value} AND {condition}))"
-    return F.expr(condition)
 
 
 def _plain(schema: StructType) -> StructType:

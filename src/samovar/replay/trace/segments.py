@@ -7,7 +7,7 @@ next, so time inside the epoch goes level by level.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from samovar.compile.levels import Placement
 from samovar.compile.plan import Plan
@@ -29,6 +29,8 @@ class Segment:
     units: Mapping[str, tuple[int, int]]
     first: bool
     last: bool
+    number: int = field(default=0, compare=False)
+    """Its place among the segments of the run."""
 
     def __hash__(self) -> int:
         return hash((self.epoch, self.level))
@@ -36,13 +38,13 @@ class Segment:
 
 def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
     """All segments of a run, in the order of time."""
-    made = []
+    segments: list[Segment] = []
     begun: set[int] = set()
     for fact in epochs:
         high = fact.level + fact.levels - 1
         for level in range(fact.level, high + 1):
             own = level == fact.level
-            made.append(
+            segments.append(
                 Segment(
                     fact.epoch,
                     level,
@@ -51,24 +53,25 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
                     fact.units,
                     first=level not in begun,
                     last=fact.last if own else True,
+                    number=len(segments),
                 )
             )
             begun.add(level)
-    return made
+    return segments
 
 
 def leaves_of(plan: Plan, level: int) -> list[str]:
     """Operators whose output comes from storage on a level: sources, stashes, and what has ended before."""
     placement = plan.placement
-    found = []
+    leaves = []
     for name, shape in placement.shapes.items():
         if level not in placement.streams[name]:
             continue
         stored = name in placement.stashed and level > placement.level[name]
         ended = placement.ends(name) and level > placement.level[name]
         if shape == "source" or stored or ended:
-            found.append(name)
-    return found
+            leaves.append(name)
+    return leaves
 
 
 def gives_here(plan: Plan, name: str, level: int) -> bool:

@@ -53,23 +53,23 @@ def _given(trace: Trace, counts: Counts, key: StepKey, within: AbstractSet[str])
     if step.taken is None:  # the end of the input: when everything before has come
         ups = trace.edges.upstream(step.operator)
         return all(counts.get(up, 0) >= len(trace.steps.get(up, ())) for up in ups if up in within)
-    made = trace.producer(step)
-    return made is None or made[0] not in within or _done(counts, made)
+    producer = trace.producer(step)
+    return producer is None or producer[0] not in within or _done(counts, producer)
 
 
 def advanced(trace: Trace, counts: Counts, wanted: Iterable[StepKey]) -> dict[str, int]:
     """The least sound cursor that is not before `counts` and has processed the wanted steps."""
-    made = {op: counts.get(op, 0) for op in trace.steps}
+    reached = {op: counts.get(op, 0) for op in trace.steps}
     todo = list(wanted)
     while todo:
         operator, number = todo.pop()
-        start = made.get(operator, 0)
+        start = reached.get(operator, 0)
         if number < start:
             continue
-        made[operator] = number + 1
+        reached[operator] = number + 1
         for step in trace.steps[operator][start : number + 1]:
-            todo += (k for k in _needed(trace, step) if not _done(made, k))
-    return made
+            todo += (k for k in _needed(trace, step) if not _done(reached, k))
+    return reached
 
 
 def _needed(trace: Trace, step: Step) -> list[StepKey]:

@@ -23,25 +23,22 @@ from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.graph.state import declared
+from samovar.positions import AT_END, START, Position, reaches
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.user_errors import RAISED, UserError, raised
 from samovar.runtime.worker.arrival import in_arrival_order
 from samovar.runtime.worker.batch import View
-from samovar.runtime.worker.chain import END, FLUSH, Chain
+from samovar.runtime.worker.chain import FLUSH, Chain
 from samovar.runtime.worker.entry import settle_garbage
 
-__all__ = ["NEVER", "TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
+__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
 
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
 
 CHUNK = 8 << 20
 """Bytes of records that are compressed at once."""
-
-Where = tuple[int, ...]
-NEVER: Where = (1 << 63,)
-"""Behind every position: nothing is recorded from there on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,8 @@ class Record:
     stage: int
     bucket: int
     port: int
-    at: Where | None
-    outputs: tuple[tuple[Where, tuple[Any, ...]], ...]
+    at: Position | None
+    outputs: tuple[tuple[Position, tuple[Any, ...]], ...]
     changes: dict[str, Any]
     error: Any = None
     """The failure, when the step raised."""
@@ -67,7 +64,7 @@ class Record:
 
 
 def tracing_function(
-    task: Task, start: Where | None, *, passes: bool = False
+    task: Task, start: Position | None, *, passes: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
 
@@ -105,12 +102,12 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
 class _Tracer(Chain):
     """A chain that writes down its steps."""
 
-    def __init__(self, task: Task, start: Where | None, *, passes: bool = False) -> None:
+    def __init__(self, task: Task, start: Position | None, *, passes: bool = False) -> None:
         super().__init__(replace(task, saves=False, signs=False, marks=(), run=f"{task.run}#trace"))
-        self.start = start or ()
+        self.start = start or START
         self.passes = passes
         self.based = False
-        self.made: list[list[tuple[Where, tuple[Any, ...]]]] = [[] for _ in task.stages]
+        self.made: list[list[tuple[Position, tuple[Any, ...]]]] = [[] for _ in task.stages]
         self.records: list[tuple[Any, ...]] = []
         self.packed: list[bytes] = []
         """Records of earlier steps, compressed: states that change as a whole resemble each other."""
@@ -118,8 +115,8 @@ class _Tracer(Chain):
         self.used: dict[int, int] = {}
         self.inside = False
         """Whether the tuple at hand lies in the window: what is given before it is not written down."""
-        self.doing: tuple[int, int, Where] | None = None
-        self.begun: list[tuple[int, int, Where]] = []
+        self.doing: tuple[int, int, Position] | None = None
+        self.begun: list[tuple[int, int, Position]] = []
         """The steps of the window that have begun and not ended: that of each operator down the chain."""
         self.schema = pa.schema([])
 
@@ -218,8 +215,8 @@ class _Tracer(Chain):
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
-        traced = self.inside = at[: len(self.start)] >= self.start
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
+        traced = self.inside = reaches(at, self.start)
         self.doing = (stage, port, at)
         if not traced:
             super()._feed(stage, row, port, at)
@@ -232,7 +229,7 @@ class _Tracer(Chain):
         self.begun.pop()
         self._record(stage, port, at)
 
-    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+    def _emit(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
         if not self.inside:
             if self.passes and stage + 1 == len(self.task.stages):
                 self.given[stage] += 1
@@ -250,7 +247,7 @@ class _Tracer(Chain):
         for i in range(start, stop):
             port = view.ports[i] if view.ports is not None else 0
             at = view.position(i)
-            traced = at[: len(self.start)] >= self.start
+            traced = reaches(at, self.start)
             if traced and not self.based:
                 self._base()
             self.made[0] = []
@@ -296,7 +293,7 @@ class _Tracer(Chain):
             self._record(stage, 0, None)
 
     def _record(
-        self, stage: int, port: int, at: Where | None, *, error: Any = None, ended: bool = False
+        self, stage: int, port: int, at: Position | None, *, error: Any = None, ended: bool = False
     ) -> None:
         changes = self.loaded[stage].take_changes()
         results = self.loaded[stage].results
@@ -341,7 +338,7 @@ class Probe:
     """A pickled callable of the state."""
     key: tuple[str | None, Any] | None = None
     """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
-    before: Where | None = None
+    before: Position | None = None
     """Only steps before this position count."""
     over: str = ""
     """A file that comes to be when the search is over, because it was found before."""
@@ -398,7 +395,7 @@ class _Prober(_Tracer):
         if found is not None:
             self._find(0, view.position(found))
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Where) -> None:
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.done:
             return
         Chain._feed(self, stage, row, port, at)
@@ -415,21 +412,21 @@ class _Prober(_Tracer):
             self._look(port, view.position(i), view.batch_of(port, i, i + 1).to_pylist()[0])
         yield from ()
 
-    def _emit(self, stage: int, row: Mapping[str, Any], at: Where) -> None:
+    def _emit(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
         """What is given behind the operator is not looked at by anybody."""
         if stage < self.probe.stage:
             Chain._emit(self, stage, row, at)
         else:
             self.loaded[stage].prints.add_one(self._pick(stage, row))
 
-    def _look(self, port: int, at: Where, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
+    def _look(self, port: int, at: Position, row: Mapping[str, Any] | None, *, ended: bool = False) -> None:
         probe, bucket = self.probe, self.bucket or 0
         if probe.places is not None:
             if probe.places[0] <= self.seen < sum(probe.places) and not ended:
                 self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
             self.seen += 1
             return
-        if probe.before is not None and at[: len(probe.before)] >= probe.before:
+        if probe.before is not None and reaches(at, probe.before):
             return
         if probe.key is not None:
             if _touches(self.loaded[probe.stage].take_changes(), *probe.key):
@@ -438,7 +435,7 @@ class _Prober(_Tracer):
         if (bucket not in self.found or at < self.found[bucket][3]) and self.holds(row):
             self._find(port, at, ended=ended)
 
-    def _find(self, port: int, at: Where, *, ended: bool = False) -> None:
+    def _find(self, port: int, at: Position, *, ended: bool = False) -> None:
         bucket = self.bucket or 0
         self.found[bucket] = (self.probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
 
@@ -493,7 +490,7 @@ class _Prober(_Tracer):
         for stage in range(len(self.loaded) if not self.done else 0):
             yield from self._finish(stage)
             if stage == self.probe.stage:
-                self._look(0, (END,), None, ended=True)
+                self._look(0, AT_END, None, ended=True)
 
     def _base(self) -> None:
         self.based = True

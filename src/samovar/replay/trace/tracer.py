@@ -14,8 +14,8 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from dataclasses import replace
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType, VariantType
 
 from samovar.compile.kept_types import has_variant, shown_types
-from samovar.compile.native import hidden, visible
+from samovar.compile.native import at_or_behind, hidden, visible
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
+from samovar.positions import AT_END, END, Position, Window, padded_columns
 from samovar.record.log import Counters, EpochCommitted
 from samovar.record.state_files import read_state
 from samovar.record.store import History, Recording, add_counters
 from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
-from samovar.replay.trace.model import END, Edges, Position, Trace, Tuple, Window
-from samovar.replay.trace.past_epoch import Replayed, Windowed, at_or_behind
+from samovar.replay.trace.model import Edges, Trace, Tuple
+from samovar.replay.trace.past_epoch import Replayed, Windowed
 from samovar.replay.trace.segments import Segment, edges_of, gives_here, leaves_of, only_native
 from samovar.replay.trace.traced_chain import (
     TRACE,
@@ -43,74 +44,46 @@ from samovar.replay.trace.traced_chain import (
     Record,
     read_records,
 )
+from samovar.replay.trace.traced_window import TracedWindow
 from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.exchange.code_switch import CodeSwitch, read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import told_in
-from samovar.runtime.exchange.task import Version
 from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
 from samovar.runtime.live.modification import code_at, expressions_at, plan_with
+from samovar.runtime.plans import Plans
 from samovar.runtime.sources.input_files import check_unchanged
-from samovar.runtime.sources.units import Source
 from samovar.runtime.spark.job_tags import tagged
 
-__all__ = ["Traced", "Tracer"]
+__all__ = ["Tracer", "positions_in"]
 
+Streams = Callable[[str], DataFrame]
+"""From an operator to the rows it gives."""
+ALL = Window()
 PIECE = 0.5
 """Seconds of a run that are worth a search of their own."""
-
-
-@dataclass
-class Traced:
-    """A window's trace, and what the workers told about their states."""
-
-    segment: Segment
-    window: Window
-    trace: Trace
-    bases: dict[str, dict[int, dict[str, Any]]] = field(default_factory=dict)
-    """For each Python operator and bucket: what changed between that state and the window."""
-    records: dict[str, dict[tuple[int, Position] | None, Record]] = field(default_factory=dict)
-    """For each Python operator: its records by (port, position); None is the end of the input."""
-    ended: dict[str, list[Record]] = field(default_factory=dict)
-    """For each Python operator: the ends of its input, one for each bucket."""
-    given: dict[str, int] = field(default_factory=dict)
-    """For each Python operator: how many tuples it gave between the epoch's start and the window."""
-    failures: list[tuple[str, Record]] = field(default_factory=list)
-    """The operators that raised (one in each key partition may), and their steps."""
-    size: int = 0
-    """Bytes of what the workers told."""
-    versions: dict[str, dict[int, Version]] = field(default_factory=dict)
-    """For each Python operator and bucket: the state its part of the trace starts from."""
 
 
 class Tracer:
     """Traces the segments of one recording. Keeps the session, two plans, and what was computed again."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        plan: Plan,
-        tracing: Plan,
-        sources: dict[str, Source],
-        recording: Recording,
-        history: History,
-        code: dict[str, bytes],
-    ) -> None:
+    def __init__(self, spark: SparkSession, plans: Plans, recording: Recording, history: History) -> None:
         self.spark = spark
-        self.plan = plan
-        self.tracing = tracing
-        self.sources = sources
+        self.plan = plans.plan
+        self.tracing = plans.tracing
+        self.sources = plans.sources
         self.recording = recording
         self.history = history
-        self.code = code
+        self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
-        self.leaves = Leaves(tracing, sources, self.leaf_positions, self.mended)
-        self.tally = Tally(tracing, self.leaves, self._fetched)
+        self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
+        self.tally = Tally(self.tracing, self.leaves, partial(self._count, window=ALL))
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
         self._mended: dict[int, frozenset[str]] = {}
+        self._edges: dict[int, Edges] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
 
     @property
@@ -148,12 +121,11 @@ class Tracer:
             context, original, segment, window, self.scratch, steps=steps, near=near, builds=builds
         )
 
-    def unpruned(self, segment: Segment) -> Windowed:
-        """The whole segment with all columns of build sides, for questions that may name any of them."""
-        epoch = self.windowed(segment, Window())
-        epoch.builds = {}  # not those without the columns that nobody needs
-        epoch.prunes = False
-        return epoch
+    def edges(self, level: int) -> Edges:
+        """The operators at work on a level."""
+        if level not in self._edges:
+            self._edges[level] = edges_of(self.tracing, level)
+        return self._edges[level]
 
     def code_at(self, epoch: int) -> dict[str, bytes]:
         """The code of Python operators in an epoch: a run may have been modified on the way."""
@@ -177,54 +149,56 @@ class Tracer:
         )
 
     def mended(self, segment: Segment) -> frozenset[str]:
-        """Native operators from whose input rows were left out in a segment, because Spark failed on them."""
+        """Native operators whose input lost rows in a segment, because Spark failed on these rows."""
         if segment.epoch >= len(self.history.epochs):
             return frozenset()
         if segment.epoch not in self._mended:
-            made = read_decisions(
+            decisions = read_decisions(
                 self.recording.checked_folder(self.history.epochs[segment.epoch], "decisions")
             )
-            self._mended[segment.epoch] = frozenset(d.operator for d in made if d.edited is None)
+            self._mended[segment.epoch] = frozenset(d.operator for d in decisions if d.edited is None)
         return self._mended[segment.epoch]
 
     def _context(self, plan: Plan, segment: Segment) -> RunContext:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
         code = self.code_at(segment.epoch)
-        made = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
-        made.recorded, made.stopped = self.history.epochs, self.history.failed
-        return made
+        context = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
+        context.recorded, context.stopped = self.history.epochs, self.history.failed
+        return context
 
     # --- traces -----------------------------------------------------------------------------------------------------
 
-    def trace(self, segment: Segment, window: Window) -> Traced:
+    def trace(self, segment: Segment, window: Window) -> TracedWindow:
         """All operators' tuples in a window, by one job."""
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         epoch = self.windowed(segment, window, steps=True)
         with self.tagged(f"trace of epoch {segment.epoch}", epoch):
             parts, names = self._parts(epoch, segment, window)
             chains = list(epoch.traced)
             versions = {n: epoch._versions(n) for tail in chains for n in self.tracing.chains[tail]}
             table = _united(self.spark, parts).toArrow() if parts else None
-        made = Traced(segment, window, Trace(edges, {}), versions=versions)
+        traced = TracedWindow(segment, window, Trace(edges, {}), versions=versions)
         given: dict[str, list[Tuple]] = {}
         ends: dict[str, list[Tuple]] = {}
         if table is not None:
             self._read_native(table, names, given)
-            self._read_python(table, chains, made, given, ends)
+            self._read_python(table, chains, traced, given, ends)
             for name, before in epoch.given_before().items():  # key partitions without tuples from there on
-                own = made.bases.get(name, {})
-                made.given[name] = made.given.get(name, 0) + sum(n for b, n in before.items() if b not in own)
+                own = traced.bases.get(name, {})
+                traced.given[name] = traced.given.get(name, 0) + sum(
+                    n for b, n in before.items() if b not in own
+                )
         for tuples in given.values():
             tuples.sort(key=lambda t: t.position)
-        made.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, made))
-        return made
+        traced.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, traced))
+        return traced
 
     def _parts(
         self, epoch: Windowed, segment: Segment, window: Window
     ) -> tuple[list[DataFrame], list[tuple[str, list[str]]]]:
         plan, level = self.tracing, segment.level
-        edges = edges_of(plan, level)
+        edges = self.edges(level)
         wanted = [
             n
             for n in edges.inputs
@@ -251,7 +225,7 @@ class Tracer:
             own, shown = hidden(df), visible(df)
             plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
             fields = [f for f in plain.schema.fields if f.name not in own]
-            places = [*own, *(["CAST(-1 AS BIGINT)"] * (wide - len(own)))]
+            places = padded_columns(own, wide)
             row = _row_of(fields)
             parts.append(
                 plain.select(
@@ -262,13 +236,13 @@ class Tracer:
             )
             names.append((name, shown))
         epoch.take_over(near)
-        return [*parts, *self._told(epoch)], names
+        return [*parts, *self._reports(epoch)], names
 
-    def _told(self, epoch: Windowed) -> list[DataFrame]:
-        """What the workers of each chain of Python operators have written down."""
+    def _reports(self, epoch: Windowed) -> list[DataFrame]:
+        """The records that the workers of each chain of Python operators wrote."""
         return [
-            made.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
-            for i, made in enumerate(epoch.traced.values())
+            chain.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
+            for i, chain in enumerate(epoch.traced.values())
         ]
 
     def _read_native(
@@ -290,7 +264,7 @@ class Tracer:
         self,
         table: pa.Table,
         chains: list[str],
-        made: Traced,
+        traced: TracedWindow,
         given: dict[str, list[Tuple]],
         ends: dict[str, list[Tuple]],
     ) -> None:
@@ -300,35 +274,35 @@ class Tracer:
             chosen = table.filter(pa.array([k == -1 - i for k in kinds], pa.bool_()))
             for record in read_records(chosen.column(TRACE)):
                 name = chain[record.stage]
-                made.size += sum(
+                traced.size += sum(
                     len(v) for v in record.changes.get("values", {}).values() if isinstance(v, bytes)
                 )
                 names = self.tracing.schemas[name].names
                 outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
                 given.setdefault(name, []).extend(outputs)
                 if record.error is not None:
-                    made.failures.append((name, record))
+                    traced.failures.append((name, record))
                 if record.ended:
                     ends.setdefault(name, []).extend(outputs)
-                    made.records.setdefault(name, {})[None] = record
-                    made.ended.setdefault(name, []).append(record)
+                    traced.records.setdefault(name, {})[None] = record
+                    traced.ended.setdefault(name, []).append(record)
                 elif record.at is None:
-                    made.bases.setdefault(name, {})[record.bucket] = record.changes
-                    made.given[name] = made.given.get(name, 0) + record.given
+                    traced.bases.setdefault(name, {})[record.bucket] = record.changes
+                    traced.given[name] = traced.given.get(name, 0) + record.given
                 else:
                     width = len(record.at)
                     ups = self.tracing.graph.ops[name].inputs
                     place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
-                    made.records.setdefault(name, {})[record.port, place] = record
+                    traced.records.setdefault(name, {})[record.port, place] = record
 
-    def _arrivals(self, edges: Edges, made: Traced) -> dict[str, dict[tuple[int, Position], int]]:
+    def _arrivals(self, edges: Edges, traced: TracedWindow) -> dict[str, dict[tuple[int, Position], int]]:
         """For operators that took tuples as they arrived: each tuple's place in that order, as they took them now."""
-        found: dict[str, dict[tuple[int, Position], int]] = {}
+        arrivals: dict[str, dict[tuple[int, Position], int]] = {}
         for name, order in edges.order.items():
             if order == "arrival" and edges.inputs[name]:
-                own = [key for key in made.records.get(name, {}) if key is not None]
-                found[name] = {key: place for place, key in enumerate(own)}
-        return found
+                own = [key for key in traced.records.get(name, {}) if key is not None]
+                arrivals[name] = {key: place for place, key in enumerate(own)}
+        return arrivals
 
     def probe(
         self, segment: Segment, operator: str, probe: Probe, *, low: Position | None = None
@@ -339,8 +313,8 @@ class Tracer:
         epoch.probe = (chain, replace(probe, stage=chain.index(operator)))
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             epoch.frames.stream(tail, segment.level)
-            found = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
-        return read_records(found.column(TRACE))
+            table = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
+        return read_records(table.column(TRACE))
 
     def pieces(self, segment: Segment) -> list[Window]:
         """Stretches of a segment that can be searched each by itself: states are known where they begin."""
@@ -356,8 +330,8 @@ class Tracer:
 
         Goes through the segment up to there.
         """
-        edges = edges_of(self.tracing, segment.level)
-        epoch = self.windowed(segment, Window((END,), None), steps=True)
+        edges = self.edges(segment.level)
+        epoch = self.windowed(segment, Window(AT_END), steps=True)
         epoch.checks = True
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             for tail in self.tracing.chains:
@@ -365,15 +339,15 @@ class Tracer:
                     epoch.frames.stream(tail, segment.level)
             if not epoch.traced:
                 return None
-            table = _united(self.spark, self._told(epoch)).toArrow()
-        found = Traced(segment, epoch.window, Trace(edges, {}))
-        self._read_python(table, list(epoch.traced), found, {}, {})
-        return min(found.failures, key=lambda f: f[1].at or (), default=None)
+            table = _united(self.spark, self._reports(epoch)).toArrow()
+        traced = TracedWindow(segment, epoch.window, Trace(edges, {}))
+        self._read_python(table, list(epoch.traced), traced, {}, {})
+        return min(traced.failures, key=lambda f: f[1].at or (), default=None)
 
     # --- where tuples are -------------------------------------------------------------------------------------------
 
     def marked(self, segment: Segment, name: str, tuples: int) -> tuple[Position | None, int]:
-        """The last mark before a Python operator took more than so many tuples, and how many it had taken there."""
+        """The last mark at which a Python operator had taken at most `tuples` tuples, and how many it had."""
         if segment.epoch >= len(self.history.epochs):
             return None, 0
         fact = self.history.epochs[segment.epoch]
@@ -393,21 +367,18 @@ class Tracer:
         """Positions of an operator's input tuples in a segment (from `low` on), in canonical order, some of them."""
         if name in self.inside:
             return self._places_inside(segment, name, skip, count, low)
-        epoch = self.windowed(segment, Window(low))
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         ups = [edges.inputs[name][port] for port in edges.ports(name)]
         wide = max(self.tracing.width[up] for up in ups)
-        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+        with self.streams(segment, Window(low), what="places") as stream:
             frames = []
             for port, up in enumerate(ups):
-                df = epoch.frames.stream(up, segment.level)
+                df = stream(up)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
-                own = hidden(df)
-                fill = [F.lit(-1).cast("bigint")] * (wide - len(own))
-                frames.append(df.select(F.array(*own, *fill).alias("at"), F.lit(port).alias("port")))
+                places = map(F.expr, padded_columns(hidden(df), wide))
+                frames.append(df.select(F.array(*places).alias("at"), F.lit(port).alias("port")))
             every = reduce(lambda a, b: a.union(b), frames)
-            found = every.orderBy("at", "port").offset(skip).limit(count).toArrow()
-        return [tuple(at) for at in found.column("at").to_pylist()]
+            return positions_in(every.orderBy("at", "port").offset(skip).limit(count))
 
     @cached_property
     def inside(self) -> frozenset[str]:
@@ -419,26 +390,24 @@ class Tracer:
     ) -> list[Position]:
         alone = self.tracing.shape(name) == "python"  # one worker has them all, in order
         probe = Probe(0, places=(skip, count) if alone else (0, END))
-        found = sorted(r.at for r in self.probe(segment, name, probe, low=low) if r.at is not None)
-        return found if alone else found[skip : skip + count]
+        places = sorted(r.at for r in self.probe(segment, name, probe, low=low) if r.at is not None)
+        return places if alone else places[skip : skip + count]
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
-        """Positions of the leaves' tuples from one on, in order; for leaves whose files do not tell them."""
-        epoch = self.windowed(segment, Window())
+        """Positions of the leaves' tuples from one on, in order; for leaves whose files have no row numbers."""
         leaves = leaves_of(self.tracing, segment.level)
         width = min(self.tracing.width[n] for n in leaves)
-        with self.tagged(f"places in epoch {segment.epoch}", epoch):
+        with self.streams(segment, what="places") as stream:
             frames = []
             for name in leaves:
-                df = epoch.frames.stream(name, segment.level)
+                df = stream(name)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
                 frames.append(df.select(F.array(*hidden(df)[:width]).alias("at")))
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
-            found = (every if count is None else every.limit(count)).toArrow()
-        return [tuple(at) for at in found.column("at").to_pylist()]
+            return positions_in(every if count is None else every.limit(count))
 
     def counted_before(
-        self, traced: Traced, before: Mapping[str, Counters], wanted: Sequence[str]
+        self, traced: TracedWindow, before: Mapping[str, Counters], wanted: Sequence[str]
     ) -> dict[str, Counters]:
         """What operators had taken and given when a window began, from what they had when its epoch began."""
         segment, window = traced.segment, traced.window
@@ -454,7 +423,7 @@ class Tracer:
         return totals
 
     def _logged(self, segment: Segment) -> Mapping[str, Counters]:
-        """The counters of a segment's epoch; none for the one that failed."""
+        """The counters of a segment's epoch; none for the epoch that failed."""
         committed = segment.epoch < len(self.history.epochs)
         return self.history.epochs[segment.epoch].counters if committed else {}
 
@@ -466,40 +435,42 @@ class Tracer:
     def _built(self, segment: Segment, wanted: Sequence[str]) -> dict[str, Counters]:
         """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
         placement, level = self.tracing.placement, segment.level
-        working = edges_of(self.tracing, level).inputs
-        made: dict[str, Counters] = {}
+        working = self.edges(level).inputs
+        counters: dict[str, Counters] = {}
         for name, counted in self._logged(segment).items():
             if name not in wanted:
                 continue
             if not placement.streams[name] and level == min(placement.whole[name], default=-1):
-                made[name] = counted
+                counters[name] = counted
             elif name in placement.build and working.get(name):
                 port = 0 if placement.build[name] == "left" else 1
-                made[name] = Counters(tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0)
-        return made
+                counters[name] = Counters(
+                    tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0
+                )
+        return counters
 
     def _counts(
         self, segment: Segment, window: Window, inside: Mapping[str, int], wanted: Sequence[str]
     ) -> dict[str, Counters]:
         """Operators' counters over a window; `inside` are the tuples given inside of chains of Python operators."""
-        edges = edges_of(self.tracing, segment.level)
+        edges = self.edges(segment.level)
         leaves = leaves_of(self.tracing, segment.level)
         here = {n: edges.inputs[n] for n in edges.inputs if n in wanted}
         feeding = {up for ups in edges.inputs.values() for up in ups if up in edges.inputs}
         needed = {n for name, ups in here.items() for n in (name, *ups) if n in feeding}
         given = self._given(segment, window, [n for n in edges.inputs if n in needed - self.tracing.fused])
         given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
-        made: dict[str, Counters] = {}
+        counters: dict[str, Counters] = {}
         for name, ups in here.items():
             steps = edges.ports(name) if ups else ()
             taken = tuple(given.get(up, 0) if p in steps else 0 for p, up in enumerate(ups))
             if name not in leaves or gives_here(self.tracing, name, segment.level):
                 kept = edges.shapes[name] == "sink"  # a sink gives what it keeps
-                made[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
-        return made
+                counters[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
+        return counters
 
     def _given(self, segment: Segment, window: Window, names: Sequence[str]) -> dict[str, int]:
-        """How many tuples operators gave in a window: from the chunks where they tell it, else by counting."""
+        """How many tuples operators gave in a window: from the chunks where these are counted, else by a job."""
         known: dict[str, int] = {}
         if window.low is None and window.high is not None and self.tally.edge(segment, window.high):
             known = self.tally.before(segment, [n for n in names if self.tally.can(segment, n)], window.high)
@@ -507,25 +478,33 @@ class Tracer:
         if not left:
             return known
 
-        def counts(stream: Callable[[str], DataFrame]) -> DataFrame:
+        def counts(stream: Streams) -> DataFrame:
             parts = [
                 stream(n).agg(F.count(F.lit(1)).alias("n")).select(F.lit(n).alias("op"), "n") for n in left
             ]
             return reduce(lambda a, b: a.union(b), parts)
 
-        rows = self._fetched(segment, counts, window).to_pylist()
+        rows = self._count(segment, window, counts).to_pylist()
         return known | {r["op"]: int(r["n"]) for r in rows}
 
-    def _fetched(
-        self,
-        segment: Segment,
-        make: Callable[[Callable[[str], DataFrame]], DataFrame],
-        window: Window = Window(),  # noqa: B008 - it cannot be changed
-    ) -> pa.Table:
+    def _count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
         """What a frame made from the streams of a segment holds."""
+        with self.streams(segment, window, what="counts") as stream:
+            return make(stream).toArrow()
+
+    @contextlib.contextmanager
+    def streams(
+        self, segment: Segment, window: Window = ALL, *, what: str = "search", unpruned: bool = False
+    ) -> Iterator[Streams]:
+        """The rows that operators give in a window, with their positions.
+
+        `unpruned`: with all columns of build sides, for questions that may name any of them.
+        """
         epoch = self.windowed(segment, window)
-        with self.tagged(f"counts in epoch {segment.epoch}", epoch):
-            return make(lambda name: epoch.frames.stream(name, segment.level)).toArrow()
+        if unpruned:
+            epoch.builds, epoch.prunes = {}, False
+        with self.tagged(f"{what} in epoch {segment.epoch}", epoch):
+            yield lambda name: epoch.frames.stream(name, segment.level)
 
     @contextlib.contextmanager
     def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
@@ -558,6 +537,11 @@ class Tracer:
             kept = [str(f) for files in self.recording.state_files(name, own).values() for f, _ in files]
             for file in (*(f for v in epoch._versions(name).values() for f in v.files), *kept):
                 read_state(Path(file))
+
+
+def positions_in(df: DataFrame) -> list[Position]:
+    """The positions that a frame has in its column `at`."""
+    return [tuple(at) for at in df.toArrow().column("at").to_pylist()]
 
 
 def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Counters]:

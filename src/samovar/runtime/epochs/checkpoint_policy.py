@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from samovar.positions import Position, RowRange
+
 __all__ = ["JUMP", "Policy", "mark_count", "mark_positions"]
 
 Policy = Literal["tau", "every", "none"]
@@ -22,10 +24,6 @@ EVERY = 1000
 MOST = 256
 """Marks in an epoch at most."""
 
-Position = tuple[int, ...]
-Stretch = tuple[int, int, int]
-"""Source, first place, rows: tuples that lie one after another."""
-
 
 def mark_count(policy: Policy, tau: float, rows: int, seconds: float) -> int:
     """How many marks an epoch of so many tuples gets that will take so many seconds."""
@@ -37,7 +35,7 @@ def mark_count(policy: Policy, tau: float, rows: int, seconds: float) -> int:
     return min(max(0, round(seconds / spacing) - 1), rows // EVERY, MOST)
 
 
-def mark_positions(stretches: Sequence[Stretch], count: int) -> tuple[Position, ...]:
+def mark_positions(stretches: Sequence[RowRange], count: int) -> tuple[Position, ...]:
     """That many positions, with about as many tuples between each two of them."""
     rows = sum(n for _, _, n in stretches)
     made: list[Position] = []

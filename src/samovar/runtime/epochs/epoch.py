@@ -26,6 +26,7 @@ from samovar.compile.counters import Measured, add_up, counted_apart, needs_coun
 from samovar.compile.frames import Frames
 from samovar.compile.plan import ROWS, Plan
 from samovar.graph import operators as ops
+from samovar.positions import Position
 from samovar.record.log import Counters, EpochCommitted, EpochFailed, StateFile
 from samovar.record.state_files import is_mark, read_header
 from samovar.record.store import LOG, History, Recording, slug_unique
@@ -61,7 +62,7 @@ class EpochRange:
     units: dict[str, tuple[int, int]]
     first: bool
     last: bool
-    marks: tuple[tuple[int, ...], ...] = ()
+    marks: tuple[Position, ...] = ()
     """Positions at which the state of Python operators is kept on the way."""
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from samovar.errors import RunError, RunStopped
 from samovar.graph import operators as ops
 from samovar.ids import new_attempt
+from samovar.positions import Position, RowRange
 from samovar.record.log import EpochCommitted
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
@@ -158,7 +159,7 @@ def _run_level(
 
 def _marks(
     context: RunContext, level: int, units: dict[str, tuple[int, int]], seconds: float
-) -> tuple[tuple[int, ...], ...]:
+) -> tuple[Position, ...]:
     """Where Python operators keep their state on the way: nowhere, if a jump would not start there."""
     plan = context.plan
     working = {n: op for n, op in plan.graph.ops.items() if plan.placement.works(n, level)}
@@ -167,7 +168,7 @@ def _marks(
         return ()
     if any(isinstance(op, ops.Python) and op.order == "arrival" for op in working.values()):
         return ()  # its tuples have no place before or behind a mark
-    found: list[tuple[int, int, int]] = []
+    found: list[RowRange] = []
     for name in plan.placement.sources(level):
         source = context.sources.get(name)
         own = None if source is None else stretches_of(source, *units.get(name, (0, 0)))

@@ -22,6 +22,7 @@ from samovar.errors import RunError, SamovarError
 from samovar.files import write_file
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateMap
+from samovar.positions import Position
 from samovar.record.plain_values import read_files
 from samovar.record.state_files import StateCapture, dumps, restore
 from samovar.record.store import slug_unique
@@ -42,7 +43,6 @@ __all__ = [
 ]
 
 FOLDER = "switches"
-Place = tuple[int, ...]
 Transfer = Callable[[dict[str, Any]], Mapping[str, Any]]
 """From the old operator's state to values to set on the new one."""
 
@@ -58,7 +58,7 @@ class CodeSwitch:
     bucket: int = 0
     tuples: int = 0
     """How many tuples the operator takes before, in this key partition and epoch."""
-    places: frozenset[Place] | None = None
+    places: frozenset[Position] | None = None
     """Of a stateless operator: the tuples the code is for."""
 
 
@@ -70,7 +70,7 @@ class SwitchRecord:
     bucket: int
     version: int
     tuples: int
-    places: tuple[Place, ...] | None = None
+    places: tuple[Position, ...] | None = None
 
 
 @dataclass
@@ -86,8 +86,8 @@ class ChainSwitches:
     """Stage and switch, in this bucket; `tuples` is where it happened."""
     _ordered: list[tuple[int, CodeSwitch]] = field(default_factory=list)
     """Switches ordered in this task: each bucket that follows begins with the epoch's code and switches, too."""
-    _places: dict[tuple[int, int], list[Place]] = field(default_factory=dict)
-    _open: dict[int, list[Place]] = field(default_factory=dict)
+    _places: dict[tuple[int, int], list[Position]] = field(default_factory=dict)
+    _open: dict[int, list[Position]] = field(default_factory=dict)
     _others: dict[tuple[int, int], Operator] = field(default_factory=dict)
 
     def order(self, stage: int, switch: CodeSwitch) -> None:
@@ -118,13 +118,13 @@ class ChainSwitches:
         ahead = self.ahead.get(stage)
         return ahead[0].tuples if ahead else None
 
-    def note(self, stage: int, place: Place) -> None:
+    def note(self, stage: int, place: Position) -> None:
         """A tuple of a stateless operator is about to be processed with the code it has now."""
         places = self._open.get(stage)
         if places is not None:
             places.append(place)
 
-    def other(self, stage: int, place: Place, instance: Operator, code: bytes) -> Operator:
+    def other(self, stage: int, place: Position, instance: Operator, code: bytes) -> Operator:
         """In a replay: the stateless operator that processed a tuple; `instance` is what the epoch began with."""
         name, chosen = self.names[stage], instance
         for switch in self.recorded:
@@ -137,7 +137,7 @@ class ChainSwitches:
                     chosen = instance
         return chosen
 
-    def version(self, stage: int, place: Place | None) -> int:
+    def version(self, stage: int, place: Position | None) -> int:
         """The version of the code a tuple was processed with; 0: what the epoch began with."""
         if self.stateful:
             return max((s.version for at, s in self.done if at == stage), default=0)

@@ -8,6 +8,7 @@ from dataclasses import field as attribute
 
 import pyarrow as pa
 
+from samovar.positions import Position
 from samovar.runtime.exchange.code_switch import CodeSwitch
 from samovar.runtime.exchange.decisions import RecordedDecision
 
@@ -82,7 +83,7 @@ class Task:
     """In a replay: the folder that holds the logged order of arrival."""
     signs: bool = False
     """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
-    marks: tuple[tuple[int, ...], ...] = ()
+    marks: tuple[Position, ...] = ()
     """Positions at which the state is kept on the way."""
     mark_share: float = MARK_SHARE
     """Of the time, what that may take; marks that would cost more are left out."""

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from samovar.control.messages import TracebackFrame
 from samovar.files import write_file
+from samovar.positions import Position
 from samovar.text import shown
 
 __all__ = [
@@ -65,7 +66,7 @@ class Failure:
     during: str = "the end of its input"
     """What was being done when there is no row."""
     hint: str = ""
-    position: tuple[int, ...] = ()
+    position: Position = ()
     """Where the tuple lies that the chain of operators had before it, if rows tell where they lie."""
     taken: int = 0
     """How many tuples the chain had taken with that one, in its key partition; 0: it keeps no order."""

@@ -30,7 +30,8 @@ from samovar.compile.native import positioned, visible
 from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
-from samovar.ids import HIDDEN, position_columns
+from samovar.ids import HIDDEN
+from samovar.positions import ROW_WIDTH, TEXT_WIDTH, RowRange, pack, packed_sql, position_columns
 from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.parquet_files import CHECKED
 from samovar.runtime.sources.chunks import chunked
@@ -52,7 +53,6 @@ __all__ = [
 
 CORRUPT = f"{HIDDEN}corrupt"
 DEFAULT_CORRUPT = "_corrupt_record"
-ROW_BITS = 40
 _PASSING_OVER = (
     "pathglobfilter",
     "modifiedbefore",
@@ -182,15 +182,17 @@ def read_units(
     if not positions:
         return df
     numbered = {u.path: first + i for i, u in enumerate(units)}
-    file = f"{file_ordinal(numbered)} * {1 << ROW_BITS}"
+    file = file_ordinal(numbered)
     if source.format == "parquet":
-        return positioned(df, position_columns(2), [str(source.number), f"{file} + _metadata.row_index"])
-    block = f"{file} + _metadata.file_block_start"
-    return positioned(df, position_columns(3), [str(source.number), block, "monotonically_increasing_id()"])
+        parts = [str(source.number), packed_sql(file, "_metadata.row_index")]
+        return positioned(df, position_columns(ROW_WIDTH), parts)
+    block = packed_sql(file, "_metadata.file_block_start")
+    parts = [str(source.number), block, "monotonically_increasing_id()"]
+    return positioned(df, position_columns(TEXT_WIDTH), parts)
 
 
-def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, int]] | None:
-    """Units as stretches of positions (source, first place, rows), where the files tell how many rows they have."""
+def stretches_of(source: Source, start: int, stop: int) -> list[RowRange] | None:
+    """Units as ranges of rows, where the files tell how many rows they have."""
     if source.format != "parquet":
         return None
     made = []
@@ -198,7 +200,7 @@ def stretches_of(source: Source, start: int, stop: int) -> list[tuple[int, int, 
         rows = source.units[i].rows
         if rows is None:
             return None
-        made.append((source.number, i << ROW_BITS, rows))
+        made.append((source.number, pack(i, 0), rows))
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
+from samovar.positions import Position, is_position_column, position_columns
 from samovar.text import row_text
 
 __all__ = ["View", "fitted", "is_simple", "picker", "rows_at", "shown_batch", "stretches"]
@@ -23,7 +24,7 @@ class View:
         self.batch = batch
         names = batch.schema.names
         self.shown = [n for n in names if not n.startswith(HIDDEN)]
-        self._parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT] if positions else []
+        self._parts = [n for n in names if is_position_column(n)] if positions else []
         self.buckets = self._hidden(BUCKET)
         self.controls = self._hidden(CONTROL)
         self.ports = self._hidden(PORT)
@@ -56,18 +57,17 @@ class View:
         column = self.batch.column(self.batch.schema.names.index(f"{HIDDEN}v{port}"))
         return pa.RecordBatch.from_struct_array(column.slice(start, stop - start))
 
-    def place(self, i: int) -> tuple[int, ...]:
+    def place(self, i: int) -> Position:
         """The position of a row, also where the rows behind it need none."""
-        names = self.batch.schema.names
-        parts = [n for n in names if n.startswith(f"{HIDDEN}p") and n != PORT]
+        parts = filter(is_position_column, self.batch.schema.names)
         return tuple(self.batch.column(n)[i].as_py() for n in parts)
 
-    def position(self, i: int) -> tuple[int, ...]:
+    def position(self, i: int) -> Position:
         """The position of a row; empty when none is wanted."""
         return self._positions[i] if self._parts else ()
 
     @cached_property
-    def _positions(self) -> list[tuple[int, ...]]:
+    def _positions(self) -> list[Position]:
         """Of all rows: made when the first of them is asked for, since rows that are passed by need none."""
         names = self.batch.schema.names
         return list(zip(*(self.batch.column(names.index(n)).to_pylist() for n in self._parts), strict=True))
@@ -150,7 +150,7 @@ def shown_batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
 
 
 def fitted(
-    batch: pa.RecordBatch, schema: pa.Schema, base: tuple[int, ...], child: int, positions: int
+    batch: pa.RecordBatch, schema: pa.Schema, base: Position, child: int, positions: int
 ) -> pa.RecordBatch:
     """A batch with the columns of a schema, in its types, and with the positions of its rows."""
     columns = []
@@ -161,10 +161,10 @@ def fitted(
             )
         columns.append(batch.column(batch.schema.names.index(field.name)).cast(field.type))
     fields = list(schema)
-    for i in range(positions):
+    for i, name in enumerate(position_columns(positions)):
         value = pa.array(
             [base[i] if i < len(base) else child + n for n in range(batch.num_rows)], type=pa.int64()
         )
         columns.append(value)
-        fields.append(pa.field(f"{HIDDEN}p{i}", pa.int64()))
+        fields.append(pa.field(name, pa.int64()))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))

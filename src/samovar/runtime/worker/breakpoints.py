@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from samovar.control import messages as m
 from samovar.graph.operator import Operator
 from samovar.graph.state import declared
+from samovar.positions import counting_partition
 from samovar.record.state_files import dumps
 from samovar.runtime.worker.arrival import partition_number
 from samovar.text import shown
@@ -143,7 +144,7 @@ class Watched:
         self._last = here
         task, bucket = self.chain.task, self.chain.bucket or 0
         if not task.stateful:  # its tuples are nobody's: they are counted by partition
-            bucket += partition_number() << 20
+            bucket = counting_partition(bucket, partition_number())
         place = m.TuplePlace(task.stages[stage].name, task.epoch, bucket, port, number)
         reached = m.Reached(
             breakpoint=one.made.name, place=place, shown=shown(row, 600), row=dumps(dict(row))

@@ -25,7 +25,7 @@ from samovar.control.client import Client
 from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
-from samovar.ids import HIDDEN
+from samovar.positions import PAD, Position, end_position, position_columns
 from samovar.record.state_files import (
     Header,
     composed,
@@ -55,12 +55,10 @@ from samovar.runtime.worker.marker import Marker
 from samovar.runtime.worker.task_control import DUE, QUIET, Attendance, Due, Feeding, Quiet
 
 __all__ = [
-    "END",
     "Chain",
     "Failure",
 ]
 
-END = 1 << 62
 FLUSH = 4096
 """Output rows are sent on when this many have gathered."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
@@ -91,7 +89,7 @@ class Chain(Keeping):
         self.rows: list[tuple[Any, ...]] = []
         self.printed = 0
         """Of how many of these rows fingerprints are taken."""
-        self.positions: list[tuple[int, ...]] = []
+        self.positions: list[Position] = []
         self.parents: list[dict[str, Any] | tuple[dict[str, Any] | None, ...]] = []
         """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
@@ -265,7 +263,7 @@ class Chain(Keeping):
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.client.news:
             self._attend(stage, port, self.taken[stage][port])
         if self.switches is not None:
@@ -300,7 +298,7 @@ class Chain(Keeping):
         finally:
             swap(outside)
 
-    def _switch_code(self, stage: int, at: tuple[int, ...]) -> None:
+    def _switch_code(self, stage: int, at: Position) -> None:
         """Switch to other code, if this is the tuple to do it at."""
         switches, loaded, name = self.switches, self.loaded[stage], self.task.stages[stage].name
         assert switches is not None
@@ -324,7 +322,7 @@ class Chain(Keeping):
         number = self.taken[stage][port] - 1
         return self.decided.of(self.task.stages[stage].name, self.bucket or 0, port, number, row)
 
-    def _emit(self, stage: int, row: Mapping[str, Any], at: tuple[int, ...]) -> None:
+    def _emit(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
         self.given[stage] += 1
         picked = self._pick(stage, row)
         if stage + 1 < len(self.task.stages):
@@ -423,13 +421,12 @@ class Chain(Keeping):
             finally:
                 swap(outside)
 
-    def _end_position(self, stage: int, port: int, child: int) -> tuple[int, ...]:
+    def _end_position(self, stage: int, port: int, child: int) -> Position:
         """After all input; then by bucket, port and order."""
         if not self.task.positions:
             return ()
         width = self.task.positions - (len(self.task.stages) - 1 - stage)
-        order = (END + self.task.stages[stage].rank, self.bucket or 0, (port << 32) + child)
-        return (*order, *([0] * (width - len(order))))[:width]
+        return end_position(self.task.stages[stage].rank, self.bucket or 0, port, child, width)
 
     # --- batches ----------------------------------------------------------------------------------------------------
 
@@ -510,7 +507,7 @@ class Chain(Keeping):
             except Exception as error:
                 raise UserError(self._misfit(values, field, error)) from None
         arrays += [
-            pa.array([p[i] if i < len(p) else -1 for p in self.positions], type=pa.int64())
+            pa.array([p[i] if i < len(p) else PAD for p in self.positions], type=pa.int64())
             for i in range(self.task.positions)
         ]
         self.rows, self.positions, self.parents = [], [], []
@@ -518,7 +515,7 @@ class Chain(Keeping):
 
     def output_schema(self) -> pa.Schema:
         """The columns of the last operator, then positions."""
-        positions = [pa.field(f"{HIDDEN}p{i}", pa.int64()) for i in range(self.task.positions)]
+        positions = [pa.field(name, pa.int64()) for name in position_columns(self.task.positions)]
         return pa.schema([*self.task.stages[-1].schema, *positions])
 
     def _misfit(self, values: Sequence[Any], field: pa.Field, error: Exception) -> Failure:

@@ -7,11 +7,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from samovar.positions import Position
 from samovar.runtime.exchange.task import MARK_SHARE
 
 __all__ = ["Marker"]
-
-Position = tuple[int, ...]
 
 
 class Placed(Protocol):

@@ -25,6 +25,7 @@ from samovar.control import messages as m
 from samovar.control.agent import TaskAbandoned
 from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator, is_batch_form
+from samovar.positions import Position, counting_partition
 from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
 from samovar.runtime.exchange.code_switch import ChainSwitches
 from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_name, replaced, write_decisions
@@ -224,7 +225,7 @@ class HoldingChain(Chain):
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         number = self.taken[stage][port]
         kept = len(self.rows)
         given = dict(row)  # operators may change the row they get
@@ -249,7 +250,7 @@ class HoldingChain(Chain):
             else:
                 return
 
-    def _emit(self, stage: int, row: Any, at: tuple[int, ...]) -> None:
+    def _emit(self, stage: int, row: Any, at: Position) -> None:
         if stage + 1 == len(self.task.stages):  # types that do not fit would show only when rows are sent on
             picked = self._pick(stage, row)
             kinds = tuple(map(type, picked))
@@ -287,9 +288,8 @@ class HoldingChain(Chain):
         if attendance is None or not attendance.heard:
             raise error
         name = self.task.stages[stage].name
-        place = m.TuplePlace(
-            name, self.task.epoch, (self.bucket or 0) + (self._partition << 20), port, number
-        )
+        partition = counting_partition(self.bucket or 0, self._partition)
+        place = m.TuplePlace(name, self.task.epoch, partition, port, number)
         cause = error.__context__
         frames = frames_of(cause) if cause is not None and not error.failure.mismatch else []
         last = f"{frames[-1].file}:{frames[-1].line}" if frames else error.failure.error[:80]
@@ -405,7 +405,7 @@ class _Again(Chain):
     def _differs(self, why: str) -> NoReturn:
         raise TaskAbandoned(f"A tuple could not be undone, since its operator is not deterministic: {why}")
 
-    def _feed(self, stage: int, row: dict[str, Any], port: int, at: tuple[int, ...]) -> None:
+    def _feed(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.switches is not None:
             self._switch_code(stage, at)
         place = (stage, port, self.taken[stage][port])
