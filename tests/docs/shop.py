@@ -65,7 +65,7 @@ def finished(spark: Any, folder: Path) -> sv.Run:
 def going(spark: Any, folder: Path) -> sv.Run:
     """A run that goes on for minutes, at work in its Python operator."""
     flow = sv.Workflow("shop")
-    orders = {"id": "CAST(id AS INT)", "customer": "'Ann'", "amount": "CAST(id % 100 AS DOUBLE)"}
+    orders = {"id": "id", "customer": "'Ann'", "amount": "CAST(id % 100 AS DOUBLE)"}
     flow.generate(50_000, orders, name="orders").apply(Highest(0.005), name="H").sink("S")
     run = flow.start(spark=spark, record=folder)
     until = time.monotonic() + 60

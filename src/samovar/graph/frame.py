@@ -134,6 +134,8 @@ class Frame(Shorthands):
     def withColumnRenamed(self, existing: str, new: str, *, name: str | None = None) -> Frame:
         """Rename a column.
 
+        existing: its name. new: its new name.
+
         >>> orders.withColumnRenamed("amount", "paid").columns
         ['id', 'customer', 'paid']
         """
@@ -557,7 +559,9 @@ class Frame(Shorthands):
         *,
         name: str | None = None,
     ) -> Frame:
-        """A function over iterators of pandas DataFrames, without state or order. Arguments as for `mapInArrow`.
+        """A function over iterators of pandas DataFrames, without state or order.
+
+        schema: of the frames it yields, as DDL text or a StructType. barrier, profile: have no effect here.
 
         >>> orders.mapInPandas(lambda frames: frames, "id int, customer string, amount double").columns
         ['id', 'customer', 'amount']

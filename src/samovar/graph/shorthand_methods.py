@@ -121,8 +121,8 @@ class Shorthands:
         """Keep the rows in the recording, to be drawn; returns this frame.
 
         chart: bar, line, scatter, histogram, box, heatmap, pie, wordcloud or table. x, y, by: the columns to draw.
-        measure: count, sum, avg, min or max of `y`. bins: of a histogram. top: how many values of `x` are shown at
-        most.
+        measure: count, sum, avg, min or max of `y`. bins: of a histogram. title: of the picture. top: how many values
+        of `x` are shown at most.
 
         >>> orders.chart("bar", "customer", "amount", measure="sum", name="by customer") is orders
         True

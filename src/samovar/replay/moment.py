@@ -195,7 +195,8 @@ class Moment:
         where: SQL over a group's columns for an aggregate (whose groups come in the order of their keys), a Python
             expression over `key` and `value` for a Python operator.
 
-        >>> moment.page("H", "highest", where="value > 50").items
+        >>> moment.page("H", "highest", where="value > 50")
+        [('Chris', 60.0)]
         """
         states = self.state(operator)
         maps = [n for n, v in states.items() if isinstance(v, Mapping)]
@@ -288,7 +289,8 @@ class Moment:
 
         given: the tuple, as `last` and `steps` have it.
 
-        >>> moment.scope(moment.last)
+        >>> [given.row["amount"] for given in moment.scope(moment.last.taken)]
+        [60.0, 60.0]
         """
         trace = self._trace
         keys = trace.scope(trace.consumers(given))

@@ -142,7 +142,7 @@ class Past:
     def chart(self, name: str) -> dict[str, Any]:
         """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data.
 
-        >>> sv.open(charted.recording).chart("by customer")["kind"]
+        >>> sv.open(charted.recording).chart("by customer")["chart"]
         'bar'
         """
         return chart_data(self._recording, self.history, read_graph(self._recording), name)

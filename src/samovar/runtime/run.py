@@ -169,6 +169,8 @@ class Run:
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
         """Call a function after each epoch, on the run's thread.
 
+        listener: the function; it gets the progress.
+
         >>> epochs = []
         >>> run.on_progress(lambda progress: epochs.append(progress.epoch))
         """
@@ -200,7 +202,9 @@ class Run:
         return self
 
     def wait_ended(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most so many seconds; returns whether it has come. Raises nothing.
+        """Wait for the end; returns whether it has come. Raises nothing.
+
+        timeout: seconds to wait at most.
 
         >>> finished.wait_ended(1.0)
         True
@@ -242,8 +246,8 @@ class Run:
     def chart(self, name: str) -> dict[str, Any]:
         """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data.
 
-        >>> charted.chart("by customer")["series"][0]["points"][0]["x"]
-        'Ann'
+        >>> charted.chart("by customer")["chart"]
+        'bar'
         """
         return chart_data(self.store, self.store.history(), read_graph(self.store), name)
 
