@@ -226,7 +226,7 @@ class Moment:
 
         limit: how many tuples at most.
 
-        >>> moment.pending("H", limit=1)[0]["amount"]
+        >>> moment.pending("H", limit=1)[0].row["amount"]
         70.0
         """
         at = self._ready(operator, windows=1)
@@ -256,7 +256,7 @@ class Moment:
         """The computation steps between the moment before and this one, operator by operator.
 
         >>> [step.operator for step in moment.step_over("H").steps]
-        ['H', 'S']
+        ['large', 'H', 'S']
         """
         if self._previous is None:
             return []
@@ -386,7 +386,7 @@ class Moment:
 
         operator: by default the one that is looked at.
 
-        >>> moment.step_into("H").pending("S")[0]["amount"]
+        >>> moment.step_into("H").pending("S")[0].row["amount"]
         70.0
         """
         at = self._ready(operator)

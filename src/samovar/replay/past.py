@@ -281,8 +281,8 @@ class Past:
         epoch, position: the tuple's, as `why` tells them.
 
         >>> origin = past.why("S", {"amount": 60.0})[0]
-        >>> past.before(origin.operator, epoch=origin.epoch, position=origin.position).epoch
-        0
+        >>> past.before("S", epoch=origin.epoch, position=origin.position).operator
+        'S'
         """
         return self._after(operator, epoch, tuple(position)).step_back()
 
@@ -293,6 +293,7 @@ class Past:
         Traceback (most recent call last):
             ...
         samovar.errors.UnknownName: Expected an interaction of the run, got 'I1'.
+        Hint: Known: none.
         """
         history = self.history
         made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
@@ -333,7 +334,7 @@ class Past:
         limit: how many tuples at most.
 
         >>> [origin.operator for origin in past.why("S", {"amount": 60.0}, limit=2)]
-        ['S', 'H']
+        ['H', 'large']
         """
         return find_origins(self._session, sink, row, limit)
 
