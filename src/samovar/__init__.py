@@ -23,7 +23,7 @@ from samovar.graph.grouped import GroupedFrame
 from samovar.graph.logged_results import log_result
 from samovar.graph.operator import Operator
 from samovar.graph.state import ListState, MapState, ValueState
-from samovar.graph.workflow import Graph, Workflow
+from samovar.graph.workflow import Workflow
 from samovar.ids import VERSION
 
 __version__ = VERSION
@@ -82,26 +82,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Engine:
-    """Loads the engine, and with it pyspark, when something runs."""
-
-    def start(self, flow: Workflow, **options: Any) -> Any:
-        module = importlib.import_module("samovar.runtime.run")
-        module.Run.watcher = staticmethod(_watch)
-        return module.start(flow, **options)
-
-    def schema(self, flow: Workflow, name: str) -> Any:
-        return importlib.import_module("samovar.runtime.plans").schema(flow, name)
-
-    def as_sql(self, graph: Graph) -> Graph:
-        made: Graph = importlib.import_module("samovar.runtime.plans").as_sql(graph)
-        return made
-
-
-def _watch(*arguments: Any) -> Any:
-    return importlib.import_module("samovar.replay.condition_watch").Watch(*arguments)
-
-
-Workflow.runner = _Engine()

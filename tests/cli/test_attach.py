@@ -216,6 +216,6 @@ def test_only_who_knows_the_secret_comes_in_and_only_while_it_runs(run: Any, tmp
         first.ask("status")
     second.ask("stop")
     assert run.wait_until("stopped", timeout=WAIT) == "stopped"
-    run._ended.wait(WAIT)
+    run.wait_ended(WAIT)
     with pytest.raises(RecordingError, match="which does not"):
         read_address(folder)

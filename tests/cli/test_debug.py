@@ -18,7 +18,7 @@ from tests.cli.shop import ORDERS, Samovar, write_shop
 
 import samovar as sv
 from samovar.cli.debug import debug_command as debug_module
-from samovar.cli.debug.debug_interpreter import Answer, Debugger
+from samovar.cli.debug.debug_interpreter import Debugger, PromptAnswer
 from samovar.cli.debug.debug_screen import Screen
 from samovar.cli.debug.debug_words import COMMANDS, completions
 from samovar.errors import SamovarError, TimeTravelError, UnknownName, WorkflowError
@@ -52,14 +52,14 @@ def at(past: sv.Past) -> Debugger:
     return Debugger(past)
 
 
-def place(answer: Answer) -> tuple[int, dict[str, int], dict[str, int]]:
+def place(answer: PromptAnswer) -> tuple[int, dict[str, int], dict[str, int]]:
     """Epoch, tuples taken, and tuples waiting, as an answer tells them."""
     moment = answer.data["moment"]
     taken = {op["name"]: op["taken"] for op in moment["operators"] if op["taken"]}
     return moment["epoch"], taken, {op["name"]: op["waiting"] for op in moment["operators"] if op["waiting"]}
 
 
-def drawn(at: Debugger, answer: Answer, width: int = 100) -> str:
+def drawn(at: Debugger, answer: PromptAnswer, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False)
     Screen(console, at.graph).show(answer)
     file: Any = console.file
@@ -345,7 +345,7 @@ def test_everything_can_be_drawn(at: Debugger) -> None:
     assert "5000" in drawn(at, at.do("log tally amount"))
     assert "orders" in drawn(at, at.do("why S {'id': 3}"))
     table = pa.table({"value": list(range(1000))})
-    many = Answer("log", {"expression": "x", "rows": 5000, "head": table})
+    many = PromptAnswer("log", {"expression": "x", "rows": 5000, "head": table})
     assert "the first 20" in drawn(at, many)
 
 
@@ -473,7 +473,7 @@ def test_ctrl_c_cancels_the_command_and_keeps_the_moment(
 
     monkeypatch.setattr(threading.Thread, "join", join)
 
-    def work() -> Answer:
+    def work() -> PromptAnswer:
         at.do("over tally")
         stop.wait(20)
         raise SamovarError("the job was cancelled")

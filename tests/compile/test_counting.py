@@ -151,7 +151,7 @@ def test_aggregates_that_store_nothing_count_their_input_themselves(
         counted = counters(run)
         assert {n: counted[n][1] for n in wanted} == wanted, f"epochs of {size}"
         check_edges(flow, counted)
-    plan = run._context.plan
+    plan = run._thread.context.plan
     found = tallying(plan, 0, plan.placement.levels - 1, frozenset())
     assert found == {"sums", "whole", "of nothing"}, "what a limit follows may not be read to its end"
 

@@ -405,12 +405,9 @@ def test_copying_and_pickling_do_not_trip_over_unknown_attributes(frame: Frame) 
 def test_an_attribute_error_inside_a_property_is_shown_not_hidden(
     frame: Frame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Broken:
-        def start(self, flow: Workflow, **options: Any) -> Any: ...
+    def broken(flow: Workflow, name: str) -> Any:
+        raise AttributeError("inner trouble")
 
-        def schema(self, flow: Workflow, name: str) -> Any:
-            raise AttributeError("inner trouble")
-
-    monkeypatch.setattr(Workflow, "runner", Broken())
+    monkeypatch.setattr(Workflow, "schema_of", broken)
     with pytest.raises(AttributeError, match="inner trouble"):
         _ = frame.columns

@@ -51,7 +51,7 @@ def test_consumers_and_upstream_follow_edges() -> None:
     assert [op.name for op in graph.sinks] == ["S"]
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a/b", "a\nb", None, 5, "é"])
+@pytest.mark.parametrize("name", ["", "1a", "a/b", "a\nb", None, 5, "€"])
 def test_bad_names_are_refused(name: object) -> None:
     with pytest.raises(WorkflowError, match="name"):
         Workflow(name)  # type: ignore[arg-type]

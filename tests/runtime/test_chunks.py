@@ -171,8 +171,8 @@ def test_chunks_that_are_gone_when_a_run_is_resumed_are_cut_again(
     flow = sv.Workflow("w")
     flow.read.parquet(str(path), name="in").apply(Collect(), name="order").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=20_000)
-    run.on_progress(lambda _: run._stop.set())
-    run._ended.wait(60)
+    run.on_progress(lambda _: run.stop(wait=False))
+    run.wait_ended(60)
     assert run.status == "stopped"
     shutil.rmtree(tmp_path / "cache")
     again = sv.open(str(run.recording)).resume(spark)

@@ -143,7 +143,7 @@ class Commands(RuleBasedStateMachine):
     @rule()
     def attach(self) -> None:
         try:
-            self.visits.append(Visit(*read_address(self.run._recording.path)))
+            self.visits.append(Visit(*read_address(self.run.store.path)))
         except SamovarError:
             assert not self.going
 
@@ -174,7 +174,7 @@ class Commands(RuleBasedStateMachine):
             for one in self.run.breakpoints:
                 in_time(lambda name=one.name: self.run.unwatch(name))  # type: ignore[misc]
             in_time(self.run.resume)
-            self.run._ended.wait(0.1)
+            self.run.wait_ended(0.1)
         assert rows_of(self.run) == self.expected
 
 

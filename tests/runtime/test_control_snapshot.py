@@ -76,7 +76,7 @@ def test_while_tuples_flow_a_late_question_shows_figure_5_and_a_snapshot_never(
     rows = flow.read.parquet(numbers(tmp_path, 1500), name="numbers")
     rows.apply(Counts(seconds=0.002), name="A").apply(Counts(), name="B").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs")
-    desk = run._steering.desk
+    desk = run.desk
     assert desk.wait_for(lambda: bool(desk.busy), WAIT)
     direct = [(n(run.inspect("A")), n(run.inspect("B"))) for _ in range(5)]
     assert any(b > a for a, b in direct)  # A's state does not show that it sent what B took

@@ -81,14 +81,12 @@ def test_a_number_of_tuples_is_exact_over_all_key_partitions(run: Any, tmp_path:
     assert run.breakpoints == ()
     until = time.monotonic() + WAIT
     while (
-        run._steering.desk.counts.get("T", (0, 0))[0] + sum(f.taken for f in run.figures if f.operator == "T")
-        < limit
+        run.desk.counts.get("T", (0, 0))[0] + sum(f.taken for f in run.figures if f.operator == "T") < limit
     ):
         assert time.monotonic() < until
         time.sleep(0.01)
     assert (
-        run._steering.desk.counts.get("T", (0, 0))[0] + sum(f.taken for f in run.figures if f.operator == "T")
-        == limit
+        run.desk.counts.get("T", (0, 0))[0] + sum(f.taken for f in run.figures if f.operator == "T") == limit
     )
     expect_whole(run)
 

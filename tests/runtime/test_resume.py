@@ -55,7 +55,7 @@ def _flow(source: Path, target: Path | None = None) -> sv.Workflow:
 def _stopped(spark: SparkSession, source: Path, folder: Path) -> sv.Past:
     """A run stopped after its first epoch."""
     run = _flow(source).start(spark=spark, record=folder / "runs", epoch_bytes=1)
-    run.on_progress(lambda _: run._stop.set())
+    run.on_progress(lambda _: run.stop(wait=False))
     with pytest.raises(RunStopped):
         run.wait(60, progress=False)
     past = sv.open(str(run.recording))

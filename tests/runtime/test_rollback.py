@@ -55,7 +55,7 @@ def stopped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     rows.sink("S")
     rows.groupBy().agg("sum(total) AS total", name="all").sink("A")
     run = flow.start(spark=spark, record=base / "runs", epoch_bytes=1, run_id="sums")
-    run.on_progress(lambda p: run._stop.set() if p.epoch == 3 else None)
+    run.on_progress(lambda p: run.stop(wait=False) if p.epoch == 3 else None)
     with pytest.raises(RunStopped):
         run.wait(120, progress=False)
     return base / "runs" / "sums"

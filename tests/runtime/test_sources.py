@@ -109,8 +109,8 @@ def test_a_live_dataframe_is_copied_so_that_the_run_can_be_resumed_without_it(
     flow = sv.Workflow("w")
     flow.read.frame(spark.range(20).selectExpr("id AS n"), name="live").apply(Order(), name="order").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
-    run.on_progress(lambda _: run._stop.set())
-    run._ended.wait(60)
+    run.on_progress(lambda _: run.stop(wait=False))
+    run.wait_ended(60)
     past = sv.open(str(run.recording))
     kept = read_sources(past._recording)["live"]
     assert kept.kept
@@ -122,8 +122,8 @@ def test_a_copied_input_that_is_damaged_is_not_taken_for_whole(spark: SparkSessi
     flow = sv.Workflow("w")
     flow.read.frame(spark.range(20).selectExpr("id AS n"), name="live").apply(Order(), name="order").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
-    run.on_progress(lambda _: run._stop.set())
-    run._ended.wait(60)
+    run.on_progress(lambda _: run.stop(wait=False))
+    run.wait_ended(60)
     past = sv.open(str(run.recording))
     Path(read_sources(past._recording)["live"].units[-1].path).unlink()
     with pytest.raises(SourceChanged, match="is gone"):

@@ -113,12 +113,11 @@ def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> 
     """
     with telling(wanted):
         run = begin()
-    run._told_rejected = wanted.json or not wanted.quiet  # the summary does
     try:
         with _events(run) if wanted.events else contextlib.nullcontext():
             if hold:
                 _follow_holding(run, wanted)
-            run.wait(progress=wanted.display)
+            run.wait(progress=wanted.display, warn=wanted.quiet and not wanted.json)  # else the summary does
     except KeyboardInterrupt:
         return _stopped(run, wanted)
     except RunStopped:
@@ -145,13 +144,13 @@ def _follow_holding(run: Run, wanted: Output) -> None:
     def held() -> bool:
         return any(h.hold not in shown_once for h in run.holds)
 
-    while not run._ended.is_set():
+    while not run.ended:
         if wanted.display:
             follow(run, until=held)
         else:
-            while not run._ended.wait(0.1) and not held():
+            while not run.wait_ended(0.1) and not held():
                 pass
-        if run._ended.is_set():
+        if run.wait_ended(0):
             return
         shown_once |= {h.hold for h in run.holds}
         if sys.stdin.isatty() and wanted.display:
@@ -159,9 +158,7 @@ def _follow_holding(run: Run, wanted: Output) -> None:
         if run.holds and not wanted.quiet:
             console = messages()
             console.print(Text(str(run.holds[0]), style="yellow"))
-            console.print(
-                f"It waits for a decision: samovar attach {shown(run._recording.path)}", soft_wrap=True
-            )
+            console.print(f"It waits for a decision: samovar attach {shown(run.store.path)}", soft_wrap=True)
 
 
 def _prompt(run: Run) -> None:
@@ -169,7 +166,7 @@ def _prompt(run: Run) -> None:
     before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C at the prompt is the prompt's
     try:
         subprocess.run(
-            [sys.executable, "-m", "samovar.cli.main", "attach", str(run._recording.path), "--held"],
+            [sys.executable, "-m", "samovar.cli.main", "attach", str(run.store.path), "--held"],
             check=False,
         )
     finally:
@@ -263,7 +260,7 @@ def summary(run: Run, wanted: Output, *, error: BaseException | None = None) -> 
         "rejected": {
             source: {
                 "rows": n,
-                "head": read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist(),
+                "head": read_rejected(run.store, source).slice(0, _REJECTED_SHOWN).to_pylist(),
             }
             for source, n in progress.rejected.items()
         },
@@ -278,26 +275,18 @@ def _results(run: Run, wanted: Output) -> dict[str, Any]:
             made[op.name] = {"kind": "write", "format": op.format, "rows": rows, "path": op.path}
             continue
         folders = (
-            run._recording.parts("results", op.name, _history(run).epochs, check=False)
-            if run.recording
-            else []
+            run.store.parts("results", op.name, run.history.epochs, check=False) if run.recording else []
         )
         made[op.name] = {"kind": "sink", "format": "parquet", "rows": rows, "path": [str(f) for f in folders]}
         if op.name in wanted.show:
-            head = head_of(run._recording, _history(run), op.name, wanted.rows)
+            head = head_of(run.store, run.history, op.name, wanted.rows)
             made[op.name]["head"] = [] if head is None else head.to_pylist()
     return made
 
 
 def _sinks(run: Run) -> list[tuple[Any, int]]:
     taken = {op.name: op.taken for op in run.progress.operators}
-    context = run._context
-    return [] if context is None else [(op, taken.get(op.name, 0)) for op in context.plan.graph.sinks]
-
-
-def _history(run: Run) -> Any:
-    assert run._context is not None
-    return run._context.history
+    return [(op, taken.get(op.name, 0)) for op in run.graph.sinks]
 
 
 def check_sinks(names: tuple[str, ...], known: list[str]) -> None:
@@ -317,7 +306,7 @@ def _print_summary(run: Run, wanted: Output) -> None:
                 Text.assemble((op.name, "bold"), f": {rows:,} rows written to {op.path}"), soft_wrap=True
             )
             continue
-        head = head_of(run._recording, _history(run), op.name, wanted.rows)
+        head = head_of(run.store, run.history, op.name, wanted.rows)
         if head is not None:
             print_rows(console, op.name, head, rows)
     if wanted.quiet:
@@ -325,7 +314,7 @@ def _print_summary(run: Run, wanted: Output) -> None:
     for source, n in run.progress.rejected.items():
         _print_rejected(console, run, source, n)
     if run.recording is not None:
-        total = sum(run._recording.sizes().values())
+        total = sum(run.store.sizes().values())
         console.print(
             f"{run.id}: {counted(run.progress.epoch, 'epoch')} in {duration(run.progress.seconds)}, "
             f"recorded in {shown(run.recording)} ({size(total)}).",
@@ -336,10 +325,10 @@ def _print_summary(run: Run, wanted: Output) -> None:
 def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
     kept = f"{counted(n, 'row')} of '{source}' did not parse, kept as rejected:"
     console.print(Text(kept, style="yellow"))
-    for row in read_rejected(run._recording, source).slice(0, _REJECTED_SHOWN).to_pylist():
+    for row in read_rejected(run.store, source).slice(0, _REJECTED_SHOWN).to_pylist():
         place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
         console.print(Text(f"  {shown(place)}: {row['text'][:80]}"), soft_wrap=True)
-    hint = reading_hint(read_sources(run._recording).get(source))
+    hint = reading_hint(read_sources(run.store).get(source))
     if hint:
         console.print(f"  {hint}", soft_wrap=True)
     if n > _REJECTED_SHOWN and run.recording is not None:

@@ -17,38 +17,38 @@ from dataclasses import dataclass
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 
-__all__ = ["Line", "describe", "draw"]
+__all__ = ["PictureLine", "describe", "draw"]
 
 NODE, UP, MERGE, OPEN, CROSS, ACROSS = "●", "│", "╯", "╮", "┼", "─"
 
 
 @dataclass(frozen=True)
-class Line:
+class PictureLine:
     """A line of the drawing; `operator` names the operator that stands on it, if one does."""
 
     lanes: str
     operator: str | None = None
 
 
-def draw(inputs: Mapping[str, Sequence[str]]) -> list[Line]:
+def draw(inputs: Mapping[str, Sequence[str]]) -> list[PictureLine]:
     """Draw a DAG given as operator to inputs, in topological order."""
     feeds: dict[str, list[str]] = {name: [] for name in inputs}
     for name, ups in inputs.items():
         for up in dict.fromkeys(ups):
             feeds[up].append(name)
     lanes: list[str | None] = []  # the operator each lane leads to
-    lines: list[Line] = []
+    lines: list[PictureLine] = []
     for name in inputs:
         arriving = [i for i, target in enumerate(lanes) if target == name]
         place = arriving[0] if arriving else _free(lanes)
         if len(arriving) > 1:
-            lines.append(Line(_joint(lanes, place, arriving[1:], MERGE)))
+            lines.append(PictureLine(_joint(lanes, place, arriving[1:], MERGE)))
             for i in arriving[1:]:
                 lanes[i] = None
         _grow(lanes, place)
         lanes[place] = name
         marks = [NODE if i == place else UP if target else " " for i, target in enumerate(lanes)]
-        lines.append(Line(" ".join(marks).rstrip(), name))
+        lines.append(PictureLine(" ".join(marks).rstrip(), name))
         onward = feeds[name]
         lanes[place] = onward[0] if onward else None
         opened = []
@@ -58,7 +58,7 @@ def draw(inputs: Mapping[str, Sequence[str]]) -> list[Line]:
             lanes[at] = target
             opened.append(at)
         if opened:
-            lines.append(Line(_joint(lanes, place, opened, OPEN)))
+            lines.append(PictureLine(_joint(lanes, place, opened, OPEN)))
         while lanes and lanes[-1] is None:
             lanes.pop()
     return lines

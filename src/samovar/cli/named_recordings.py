@@ -17,7 +17,7 @@ from samovar.record.addresses import local_folder
 from samovar.record.log import AnyFact, read_log
 from samovar.record.store import LOG, History, Recording, find_recordings
 
-__all__ = ["Found", "find_run", "head_of", "look"]
+__all__ = ["FoundRecording", "find_run", "head_of", "look"]
 
 
 def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
@@ -58,7 +58,7 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRecording:
     """What could be read of a recording. `damage` says what could not."""
 
     recording: Recording
@@ -98,7 +98,7 @@ class Found:
         return sum(totals[op.name].given for op in self.graph.sources if op.name in totals)
 
 
-def look(path: Path) -> Found:
+def look(path: Path) -> FoundRecording:
     """Read what can be read of a recording. Takes no lock, unpickles nothing, and does not raise for damage."""
     facts: list[AnyFact] = []
     damage: str | None = None
@@ -125,7 +125,7 @@ def look(path: Path) -> Found:
             graph = read_graph(recording)
         except SamovarError as error:
             damage = damage or str(error)
-    return Found(recording, facts, history, graph, damage)
+    return FoundRecording(recording, facts, history, graph, damage)
 
 
 def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Table | None:

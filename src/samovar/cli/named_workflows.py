@@ -15,12 +15,12 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from samovar.errors import SamovarError, WorkflowError, nearest
 from samovar.graph.document import load as load_document
 from samovar.graph.operator import Operator
-from samovar.graph.workflow import Runner, Workflow
+from samovar.graph.workflow import Workflow, no_starts
 
 __all__ = ["is_python", "load_flow", "load_function", "load_operator", "needs_spark"]
 
@@ -132,33 +132,15 @@ def _within(folder: Path, nearest_to: str | None = None) -> str | None:
 # --- Python files -------------------------------------------------------------------------------------------
 
 
-class _Reading:
-    """Stands in for the engine while a file is imported: schemas can be asked for, runs cannot be started."""
-
-    def __init__(self, engine: Runner | None, path: Path) -> None:
-        self.engine = engine
-        self.path = path
-
-    def start(self, flow: Workflow, **options: Any) -> Any:
-        raise WorkflowError(
-            f"{self.path} runs workflow '{flow.name}' while it is being imported.",
+def _from_python(path: Path, name: str | None) -> Workflow:
+    def starts(flow: Workflow) -> WorkflowError:
+        return WorkflowError(
+            f"{path} runs workflow '{flow.name}' while it is being imported.",
             hint='Put that under `if __name__ == "__main__":`; `samovar run` then runs it.',
         )
 
-    def schema(self, flow: Workflow, name: str) -> Any:
-        if self.engine is None:
-            raise WorkflowError("No engine is loaded.", hint="Use `import samovar as sv`.")
-        return self.engine.schema(flow, name)
-
-
-def _from_python(path: Path, name: str | None) -> Workflow:
-    engine = Workflow.runner
-    Workflow.runner = cast(Runner, _Reading(engine, path))
-    try:
-        module = _imported(path)
-        return _chosen(module, path, name)
-    finally:
-        Workflow.runner = engine
+    with no_starts(starts):
+        return _chosen(_imported(path), path, name)
 
 
 def _imported(path: Path) -> ModuleType:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from samovar.cli.conductor import Output, check_sinks, conduct, session, spark_settings, telling
-from samovar.cli.named_recordings import Found, find_run, look
+from samovar.cli.named_recordings import FoundRecording, find_run, look
 from samovar.cli.named_workflows import load_flow, needs_spark
 from samovar.cli.shared_options import Conf
 from samovar.cli.terminal import messages, output, print_json
@@ -159,7 +159,7 @@ def _resumed(
     return lambda: past.resume(spark, flow=loaded, interactive=wanted.watched)
 
 
-def _is_whole(found: Found) -> bool:
+def _is_whole(found: FoundRecording) -> bool:
     """Whether all that a complete run left is there: else it goes on before what is damaged."""
     if found.graph is None:
         return True

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.named_recordings import Found, look
+from samovar.cli.named_recordings import FoundRecording, look
 from samovar.cli.shared_options import Folder
 from samovar.cli.terminal import output, print_json
 from samovar.record.store import find_recordings
@@ -70,7 +70,7 @@ def runs(
             console.print(Text(f"{run['run']}: {run['damage']}", style="red"), soft_wrap=True)
 
 
-def _summary(found: Found) -> dict[str, Any]:
+def _summary(found: FoundRecording) -> dict[str, Any]:
     started = found.history.started
     return {
         "run": found.path.name,
@@ -86,7 +86,7 @@ def _summary(found: Found) -> dict[str, Any]:
     }
 
 
-def _bytes(found: Found) -> int:
+def _bytes(found: FoundRecording) -> int:
     try:
         return sum(found.recording.sizes().values())
     except OSError:  # files come and go while a run is writing

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from samovar.cli.graph_picture import describe, draw
-from samovar.cli.named_recordings import Found, find_run, head_of, look
+from samovar.cli.named_recordings import FoundRecording, find_run, head_of, look
 from samovar.cli.runs_command import STYLES
 from samovar.cli.shared_options import Folder, OneRun
 from samovar.cli.terminal import output, print_json, print_rows
@@ -71,7 +71,7 @@ def show(
 # --- the run ------------------------------------------------------------------------------------------------
 
 
-def _show_run(found: Found, epochs: bool) -> None:
+def _show_run(found: FoundRecording, epochs: bool) -> None:
     console = output()
     history, started = found.history, found.history.started
     status = Text(found.status, style=STYLES.get(found.status, ""))
@@ -121,7 +121,7 @@ def _show_run(found: Found, epochs: bool) -> None:
         )
 
 
-def _workflow_table(found: Found, graph: Graph) -> Table:
+def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
     counters = {op.name: op for op in _counters(found, graph)}
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("operator", no_wrap=True)
@@ -143,7 +143,7 @@ def _workflow_table(found: Found, graph: Graph) -> Table:
     return table
 
 
-def _counters(found: Found, graph: Graph) -> tuple[OperatorProgress, ...]:
+def _counters(found: FoundRecording, graph: Graph) -> tuple[OperatorProgress, ...]:
     made = recorded_progress(found.recording, found.history, graph.ops.values(), "completed", found.seconds)
     return made.operators
 
@@ -169,7 +169,7 @@ def _epoch_table(epochs: list[EpochCommitted]) -> Table:
     return table
 
 
-def _summary(found: Found, epochs: bool) -> dict[str, Any]:
+def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
     history, started, ended = found.history, found.history.started, found.history.ended
     made: dict[str, Any] = {
         "run": found.path.name,
@@ -212,7 +212,7 @@ def _summary(found: Found, epochs: bool) -> dict[str, Any]:
     return made
 
 
-def _result(found: Found, op: Op) -> dict[str, Any]:
+def _result(found: FoundRecording, op: Op) -> dict[str, Any]:
     counted = found.history.totals().get(op.name)
     rows = sum(counted.taken) if counted else 0
     if isinstance(op, ops.Write):
@@ -225,7 +225,7 @@ def _result(found: Found, op: Op) -> dict[str, Any]:
 # --- parts of it --------------------------------------------------------------------------------------------
 
 
-def _graph(found: Found) -> Graph:
+def _graph(found: FoundRecording) -> Graph:
     if found.graph is None:
         raise RecordingError(
             f"The workflow of {found.path} cannot be read.",
@@ -234,7 +234,7 @@ def _graph(found: Found) -> Graph:
     return found.graph
 
 
-def _show_rows(found: Found, sink: str, rows: int, json: bool) -> None:
+def _show_rows(found: FoundRecording, sink: str, rows: int, json: bool) -> None:
     graph = _graph(found)
     names = [op.name for op in graph.sinks]
     if sink not in names:
@@ -255,7 +255,7 @@ def _show_rows(found: Found, sink: str, rows: int, json: bool) -> None:
         print_rows(output(), sink, head if head is not None else pa.table({}), result["rows"])
 
 
-def _show_rejected(found: Found, source: str, rows: int, json: bool) -> None:
+def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) -> None:
     names = [op.name for op in _graph(found).sources]
     if source not in names:
         raise UnknownName(source, names, what=f"a source of {found.path.name}")
@@ -270,7 +270,7 @@ def _show_rejected(found: Found, source: str, rows: int, json: bool) -> None:
         console.print(Text.assemble((f"{place}: ", "dim"), row["text"]), soft_wrap=True)
 
 
-def _show_code(found: Found, operator: str, json: bool) -> None:
+def _show_code(found: FoundRecording, operator: str, json: bool) -> None:
     coded = {n: op for n, op in _graph(found).ops.items() if isinstance(op, ops.Python | ops.Batches)}
     if operator not in coded:
         raise UnknownName(operator, coded, what="an operator with Python code")
@@ -295,7 +295,7 @@ def _print_code(console: Console, text: str) -> None:
         print(text.rstrip())
 
 
-def _show_log(found: Found, json: bool) -> None:
+def _show_log(found: FoundRecording, json: bool) -> None:
     facts = [msgspec.to_builtins(f) for f in found.facts]
     if json:
         print_json(facts)

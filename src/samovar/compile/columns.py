@@ -31,16 +31,16 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from samovar.compile.printed_columns import (
-    Alias,
     Call,
     Case,
     Cast,
-    Index,
     Lambda,
     Leaf,
     Node,
     Over,
-    Sort,
+    PrintedAlias,
+    PrintedIndex,
+    PrintedSort,
     parse_printed,
     string_end,
 )
@@ -199,7 +199,7 @@ def _candidates(printed: str, inputs: tuple[DataFrame, ...], wanted: DataFrame) 
         text = text[: -len(f" AS {wanted.columns[-1]}")]
     node = parse_printed(names.shield(text))
     if aliases:
-        node = Alias(node, tuple(aliases))
+        node = PrintedAlias(node, tuple(aliases))
     seen: set[str] = set()
     for position, candidate in enumerate(_renderings(node, names)):
         for each in (candidate, printed) if position == 0 else (candidate,):
@@ -372,13 +372,13 @@ class _Writer:
                 return self._leaf(node.text)
             case Call():
                 return self._call(node)
-            case Alias():
+            case PrintedAlias():
                 return self._alias(node)
-            case Sort():
+            case PrintedSort():
                 return f"{self._at(node.child, _OR)} {node.order}", 0
             case Cast():
                 return f"{node.keyword}({self._at(node.child, _OR)} AS {node.type})", _PRIMARY
-            case Index():
+            case PrintedIndex():
                 return f"{self._at(node.child, _PRIMARY)}[{self._at(node.key, _OR)}]", _PRIMARY
             case Case():
                 parts = [
@@ -392,7 +392,7 @@ class _Writer:
             case Over():
                 return self._over(node)
 
-    def _alias(self, node: Alias) -> tuple[str, int]:
+    def _alias(self, node: PrintedAlias) -> tuple[str, int]:
         child = self._at(node.child, _OR)
         shown = [self._names.restore(name) for name in node.names]
         quoted = [name if is_plain_name(name) else quote_name(name) for name in shown]

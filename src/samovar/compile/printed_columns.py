@@ -16,16 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 __all__ = [
-    "Alias",
     "Call",
     "Case",
     "Cast",
-    "Index",
     "Lambda",
     "Leaf",
     "Node",
     "Over",
-    "Sort",
+    "PrintedAlias",
+    "PrintedIndex",
+    "PrintedSort",
     "parse_printed",
     "string_end",
 ]
@@ -57,7 +57,7 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Index:
+class PrintedIndex:
     child: Node
     key: Node
 
@@ -69,13 +69,13 @@ class Lambda:
 
 
 @dataclass(frozen=True)
-class Alias:
+class PrintedAlias:
     child: Node
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Sort:
+class PrintedSort:
     child: Node
     order: str
 
@@ -88,7 +88,7 @@ class Over:
     frame: str
 
 
-Node = Leaf | Call | Case | Cast | Index | Lambda | Alias | Sort | Over
+Node = Leaf | Call | Case | Cast | PrintedIndex | Lambda | PrintedAlias | PrintedSort | Over
 
 _SORT = re.compile(r"(.+) ((?:ASC|DESC) NULLS (?:FIRST|LAST))\Z", re.DOTALL)
 _CALL = re.compile(r"([^\s(),'\"`\[\]]+)\(")
@@ -169,13 +169,13 @@ def _parse_alias(text: str) -> Node | None:
         return None
     child, alias = text[: places[-1]], text[places[-1] + 4 :]
     if alias.startswith("(") and alias.endswith(")"):
-        return Alias(parse_printed(child), tuple(alias[1:-1].split(", ")))
-    return Alias(parse_printed(child), (alias,))
+        return PrintedAlias(parse_printed(child), tuple(alias[1:-1].split(", ")))
+    return PrintedAlias(parse_printed(child), (alias,))
 
 
 def _parse_sort(text: str) -> Node | None:
     found = _SORT.match(text)
-    return Sort(parse_printed(found.group(1)), found.group(2)) if found else None
+    return PrintedSort(parse_printed(found.group(1)), found.group(2)) if found else None
 
 
 def _parse_over(text: str) -> Node | None:
@@ -281,5 +281,5 @@ def _parse_index(text: str) -> Node | None:
         return None
     for place in reversed([p for p in _top_level(text) if text[p] == "["]):
         if place and _closing(text, place) == len(text) - 1:
-            return Index(parse_printed(text[:place]), parse_printed(text[place + 1 : -1]))
+            return PrintedIndex(parse_printed(text[:place]), parse_printed(text[place + 1 : -1]))
     return None

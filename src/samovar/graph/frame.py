@@ -80,45 +80,99 @@ class Frame(Shorthands):
     # --- columns ------------------------------------------------------------------------------------------------
 
     def select(self, *cols: Any, name: str | None = None) -> Frame:
-        """Columns by name, SQL expression is for `selectExpr`; `explode(...)` gives several rows."""
+        """The named columns; `*` stands for all. SQL expressions are for `selectExpr`.
+
+        cols: names or Columns; `explode(...)` gives several rows.
+
+        >>> orders.select("id", "amount").columns
+        ['id', 'amount']
+        """
         return self._add(ops.Select, name, columns=named(flat(cols)))
 
     def selectExpr(self, *exprs: Any, name: str | None = None) -> Frame:
-        """Columns as SQL expressions."""
+        """Columns as SQL expressions.
+
+        exprs: SQL texts, each with its own name (`amount * 2 AS double`).
+
+        >>> orders.selectExpr("id", "amount * 2 AS twice").columns
+        ['id', 'twice']
+        """
         return self._add(ops.Select, name, columns=tuple(expr(e) for e in flat(exprs)))
 
     def filter(self, condition: Any, *, name: str | None = None) -> Frame:
-        """The rows for which a condition (SQL string or Column) is true."""
+        """The rows for which a condition is true.
+
+        condition: SQL text or a Column.
+
+        >>> orders.filter("amount > 100", name="large")
+        Frame('large' of workflow 'shop')
+        """
         return self._add(ops.Filter, name, condition=expr(condition))
 
     where = filter
 
     def withColumn(self, colName: str, col: Any, *, name: str | None = None) -> Frame:
-        """Add or replace a column."""
+        """Add or replace a column.
+
+        colName: its name. col: SQL text or a Column.
+
+        >>> orders.withColumn("tax", "amount * 0.2").columns
+        ['id', 'customer', 'amount', 'tax']
+        """
         return self.withColumns({colName: col}, name=name)
 
     def withColumns(self, colsMap: Mapping[str, Any], *, name: str | None = None) -> Frame:
-        """Add or replace several columns; all are computed from the input's columns."""
+        """Add or replace several columns; all are computed from the input's columns.
+
+        colsMap: SQL texts or Columns by name.
+
+        >>> orders.withColumns({"tax": "amount * 0.2", "net": "amount * 0.8"}).columns
+        ['id', 'customer', 'amount', 'tax', 'net']
+        """
         return self._add(ops.WithColumns, name, columns={k: expr(v) for k, v in colsMap.items()})
 
     def withColumnRenamed(self, existing: str, new: str, *, name: str | None = None) -> Frame:
-        """Rename a column."""
+        """Rename a column.
+
+        existing: its name. new: its new name.
+
+        >>> orders.withColumnRenamed("amount", "paid").columns
+        ['id', 'customer', 'paid']
+        """
         return self._add(ops.Rename, name, columns={existing: new})
 
     def withColumnsRenamed(self, colsMap: Mapping[str, str], *, name: str | None = None) -> Frame:
-        """Rename several columns."""
+        """Rename several columns.
+
+        colsMap: new names by old ones.
+
+        >>> orders.withColumnsRenamed({"amount": "paid", "customer": "buyer"}).columns
+        ['id', 'buyer', 'paid']
+        """
         return self._add(ops.Rename, name, columns=dict(colsMap))
 
     def toDF(self, *cols: str, name: str | None = None) -> Frame:
-        """Rename all columns by position."""
+        """Rename all columns by position.
+
+        >>> orders.toDF("a", "b", "c").columns
+        ['a', 'b', 'c']
+        """
         return self._add(ops.ToDF, name, names=tuple(cols))
 
     def drop(self, *cols: Any, name: str | None = None) -> Frame:
-        """Remove columns."""
+        """Remove columns.
+
+        >>> orders.drop("customer").columns
+        ['id', 'amount']
+        """
         return self._add(ops.Drop, name, columns=tuple(expr(c) for c in cols))
 
     def alias(self, alias: str, *, name: str | None = None) -> Frame:
-        """A name to qualify columns with."""
+        """A name to qualify columns with, for example in a join's condition.
+
+        >>> orders.alias("o").join(customers.alias("c"), "o.customer = c.name").columns
+        ['id', 'customer', 'amount', 'name', 'country']
+        """
         return self._add(ops.Alias, name, alias=alias)
 
     # --- nulls and values -----------------------------------------------------------------------------------------
@@ -131,7 +185,14 @@ class Frame(Shorthands):
         *,
         name: str | None = None,
     ) -> Frame:
-        """Remove rows with nulls."""
+        """Remove rows with nulls.
+
+        how: "any" null, or "all" of them. thresh: the least number of values a row must have, in place of `how`.
+        subset: the columns to look at; by default all.
+
+        >>> orders.dropna(subset=["customer"]).columns
+        ['id', 'customer', 'amount']
+        """
         if how not in ("any", "all"):
             raise WorkflowError(f"Expected how='any' or 'all', got {how!r}.")
         return self._add(ops.DropNa, name, how=how, thresh=thresh, subset=names_of(subset))
@@ -139,7 +200,13 @@ class Frame(Shorthands):
     def fillna(
         self, value: Any, subset: str | Sequence[str] | None = None, *, name: str | None = None
     ) -> Frame:
-        """Put values in place of nulls."""
+        """Put values in place of nulls.
+
+        value: for all columns of its type, or a mapping by column. subset: the columns to fill; by default all.
+
+        >>> orders.fillna({"customer": "unknown"}).columns
+        ['id', 'customer', 'amount']
+        """
         made = dict(value) if isinstance(value, Mapping) else value
         for one in made.values() if isinstance(made, dict) else (made,):
             if not isinstance(one, bool | int | float | str):
@@ -156,7 +223,14 @@ class Frame(Shorthands):
         *,
         name: str | None = None,
     ) -> Frame:
-        """Put values in place of values."""
+        """Put values in place of values.
+
+        to_replace: a value, a list of them, or a mapping from old to new. value: what comes in their place.
+        subset: the columns to look at; by default all of the values' type.
+
+        >>> orders.replace({"Bob": "Robert"}, subset="customer").columns
+        ['id', 'customer', 'amount']
+        """
         if isinstance(to_replace, Mapping):
             pairs = tuple(to_replace.items())
         elif isinstance(to_replace, list | tuple):
@@ -170,23 +244,44 @@ class Frame(Shorthands):
 
     @property
     def na(self) -> _Na:
-        """`na.drop`, `na.fill`, `na.replace`, as on a DataFrame."""
+        """`na.drop`, `na.fill`, `na.replace`, as on a DataFrame.
+
+        >>> orders.na.fill(0.0).columns
+        ['id', 'customer', 'amount']
+        """
         return _Na(self)
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def distinct(self, *, name: str | None = None) -> Frame:
-        """Each different row once."""
+        """Each different row once.
+
+        >>> orders.select("customer").distinct().columns
+        ['customer']
+        """
         return self._add(ops.Distinct, name)
 
     def dropDuplicates(self, subset: Sequence[str] | None = None, *, name: str | None = None) -> Frame:
-        """The first row, in canonical order, for each different value of the subset."""
+        """The first row, in canonical order, for each different value of the subset.
+
+        subset: the columns to compare; by default all.
+
+        >>> orders.dropDuplicates(["customer"]).columns
+        ['id', 'customer', 'amount']
+        """
         return self._add(ops.DropDuplicates, name, subset=names_of(subset))
 
     drop_duplicates = dropDuplicates
 
     def orderBy(self, *cols: Any, ascending: Any = None, name: str | None = None) -> Frame:
-        """Order all rows."""
+        """Order all rows.
+
+        cols: names, Columns, or numbers of columns from 1 on (negative: descending). ascending: a flag, or one for
+        each.
+
+        >>> orders.orderBy("amount", ascending=False, name="by amount")
+        Frame('by amount' of workflow 'shop')
+        """
         keys = [
             sort_key(c) if not _is_number(c) else directed(self._numbered(abs(c)), c > 0) for c in flat(cols)
         ]
@@ -204,13 +299,25 @@ class Frame(Shorthands):
     sort = orderBy
 
     def limit(self, num: int, *, name: str | None = None) -> Frame:
-        """The first rows in canonical order (after a sort: in its order)."""
+        """The first rows in canonical order (after a sort: in its order).
+
+        num: how many.
+
+        >>> orders.orderBy("amount").limit(10, name="ten smallest")
+        Frame('ten smallest' of workflow 'shop')
+        """
         if num < 0:
             raise WorkflowError(f"Expected a limit of 0 or more, got {num}.")
         return self._add(ops.Limit, name, n=num)
 
     def offset(self, num: int, *, name: str | None = None) -> Frame:
-        """All but the first rows in canonical order."""
+        """All but the first rows in canonical order.
+
+        num: how many to skip.
+
+        >>> orders.offset(10, name="rest")
+        Frame('rest' of workflow 'shop')
+        """
         if num < 0:
             raise WorkflowError(f"Expected an offset of 0 or more, got {num}.")
         return self._add(ops.Limit, name, offset=num)
@@ -222,6 +329,11 @@ class Frame(Shorthands):
 
         With a seed these are the rows that Spark draws, before the run, as one query; that works behind a source and
         operators that look at one row at a time. Without a seed each row is decided by its place in the source.
+
+        withReplacement: whether a row may be kept twice. fraction: from 0 to 1. seed: a number.
+
+        >>> orders.sample(0.1, name="a tenth")
+        Frame('a tenth' of workflow 'shop')
         """
         replacing = withReplacement
         if withReplacement is not None and not isinstance(withReplacement, bool):  # sample(fraction, seed)
@@ -236,7 +348,11 @@ class Frame(Shorthands):
     # --- several inputs ---------------------------------------------------------------------------------------------
 
     def union(self, other: Frame, *, name: str | None = None) -> Frame:
-        """All rows of both, columns by position."""
+        """All rows of both, columns by position.
+
+        >>> orders.union(orders).columns
+        ['id', 'customer', 'amount']
+        """
         return self._add(ops.Union, name, other)
 
     unionAll = union  # noqa: N815
@@ -244,23 +360,45 @@ class Frame(Shorthands):
     def unionByName(
         self, other: Frame, allowMissingColumns: bool = False, *, name: str | None = None
     ) -> Frame:
-        """All rows of both, columns by name."""
+        """All rows of both, columns by name.
+
+        allowMissingColumns: whether a column that one side lacks is filled with nulls.
+
+        >>> orders.unionByName(customers, allowMissingColumns=True).columns
+        ['id', 'customer', 'amount', 'name', 'country']
+        """
         return self._add(ops.Union, name, other, by_name=True, allow_missing=allowMissingColumns)
 
     def intersect(self, other: Frame, *, name: str | None = None) -> Frame:
-        """Rows that both have, each once."""
+        """Rows that both have, each once.
+
+        >>> orders.select("customer").intersect(customers.select("name")).columns
+        ['customer']
+        """
         return self._add(ops.SetOperation, name, other, kind_of_set="intersect")
 
     def intersectAll(self, other: Frame, *, name: str | None = None) -> Frame:
-        """Rows that both have, as often as both have them."""
+        """Rows that both have, as often as both have them.
+
+        >>> orders.select("customer").intersectAll(customers.select("name")).columns
+        ['customer']
+        """
         return self._add(ops.SetOperation, name, other, kind_of_set="intersectAll")
 
     def subtract(self, other: Frame, *, name: str | None = None) -> Frame:
-        """Rows that the other has not, each once."""
+        """Rows that the other frame does not have, each once.
+
+        >>> orders.select("customer").subtract(customers.select("name")).columns
+        ['customer']
+        """
         return self._add(ops.SetOperation, name, other, kind_of_set="subtract")
 
     def exceptAll(self, other: Frame, *, name: str | None = None) -> Frame:
-        """Rows the other has not, duplicates counted."""
+        """Rows that the other frame does not have, duplicates counted.
+
+        >>> orders.select("customer").exceptAll(customers.select("name")).columns
+        ['customer']
+        """
         return self._add(ops.SetOperation, name, other, kind_of_set="exceptAll")
 
     def join(
@@ -272,9 +410,13 @@ class Frame(Shorthands):
         build: str | None = None,
         name: str | None = None,
     ) -> Frame:
-        """Join with another frame: `on` is a column name, a list of them, a Column, or a SQL condition.
+        """Join with another frame.
 
-        `build="left"|"right"` says which side is read whole first; by default the smaller one.
+        on: a column name, a list of them, a Column, or a SQL condition. how: PySpark's join types; by default "inner".
+        build: which side is read whole first, "left" or "right"; by default the smaller one.
+
+        >>> orders.join(customers, "customer = name", "left").columns
+        ['id', 'customer', 'amount', 'name', 'country']
         """
         missing = on is None or (isinstance(on, list | tuple) and not on)
         known = _HOW.get((how or ("cross" if missing else "inner")).lower())
@@ -304,23 +446,39 @@ class Frame(Shorthands):
         return self._add(ops.Join, name, other, on=names, condition=condition, how=known, build=build)
 
     def crossJoin(self, other: Frame, *, name: str | None = None) -> Frame:
-        """Every row with every row."""
+        """Every row with every row.
+
+        >>> orders.crossJoin(customers).columns
+        ['id', 'customer', 'amount', 'name', 'country']
+        """
         return self._add(ops.Join, name, other, how="cross")
 
     # --- groups -----------------------------------------------------------------------------------------------------
 
     def groupBy(self, *cols: Any) -> GroupedFrame:
-        """Groups, to be aggregated with `agg` or a shortcut."""
+        """Groups, to be aggregated with `agg`, or with `count`, `sum`, `avg`, `min`, `max`.
+
+        >>> orders.groupBy("customer").agg("sum(amount) AS total").columns
+        ['customer', 'total']
+        """
         return GroupedFrame(self, self._keys(cols))
 
     groupby = groupBy
 
     def cube(self, *cols: Any) -> GroupedFrame:
-        """Groups over all subsets of the columns."""
+        """Groups over all subsets of the columns.
+
+        >>> orders.cube("customer", "id").count().columns
+        ['customer', 'id', 'count']
+        """
         return GroupedFrame(self, self._keys(cols), grouping="cube")
 
     def rollup(self, *cols: Any) -> GroupedFrame:
-        """Groups over all prefixes of the columns."""
+        """Groups over all prefixes of the columns.
+
+        >>> orders.rollup("customer", "id").count().columns
+        ['customer', 'id', 'count']
+        """
         return GroupedFrame(self, self._keys(cols), grouping="rollup")
 
     def _keys(self, cols: Sequence[Any]) -> tuple[str, ...]:
@@ -341,7 +499,13 @@ class Frame(Shorthands):
         return quote_name(names[number - 1])
 
     def agg(self, *exprs: Any, name: str | None = None) -> Frame:
-        """Aggregates over all rows."""
+        """Aggregates over all rows.
+
+        exprs: Columns, SQL texts, or a mapping of column to function.
+
+        >>> orders.agg("count(*) AS n", "max(amount) AS most").columns
+        ['n', 'most']
+        """
         return self.groupBy().agg(*exprs, name=name)
 
     # --- Python -----------------------------------------------------------------------------------------------------
@@ -355,7 +519,15 @@ class Frame(Shorthands):
         key_partitions: int | None = None,
         name: str | None = None,
     ) -> Frame:
-        """A Python operator; `by=` partitions it by key."""
+        """A Python operator over this frame, and more of them on ports 1, 2, ...
+
+        operator: an instance of your subclass of `sv.Operator`. by: the columns of the key, for one instance a key
+        partition.
+        order: "canonical", or "arrival": as tuples come, which is logged. key_partitions: how many `by` makes.
+
+        >>> orders.apply(Highest(), by="customer").columns
+        ['customer', 'amount']
+        """
         return self._flow.apply(
             operator, self, *more, by=by, order=order, key_partitions=key_partitions, name=name
         )
@@ -369,10 +541,14 @@ class Frame(Shorthands):
         *,
         name: str | None = None,
     ) -> Frame:
-        """A function over iterators of Arrow record batches, without state or order."""
-        if barrier or profile is not None:
-            self._without_effect("mapInArrow(barrier=, profile=)", _TASKS)
-        return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="arrow")
+        """A function over iterators of Arrow record batches, without state or order.
+
+        schema: of the batches it yields, as DDL text or a StructType. barrier, profile: have no effect here.
+
+        >>> orders.mapInArrow(lambda batches: batches, "id int, customer string, amount double").columns
+        ['id', 'customer', 'amount']
+        """
+        return self._batches("mapInArrow", "arrow", func, schema, barrier or profile is not None, name)
 
     def mapInPandas(
         self,
@@ -383,13 +559,28 @@ class Frame(Shorthands):
         *,
         name: str | None = None,
     ) -> Frame:
-        """A function over iterators of pandas DataFrames, without state or order."""
-        if barrier or profile is not None:
-            self._without_effect("mapInPandas(barrier=, profile=)", _TASKS)
-        return self._add(ops.Batches, name, live=func, schema=ddl(schema), form="pandas")
+        """A function over iterators of pandas DataFrames, without state or order.
+
+        schema: of the frames it yields, as DDL text or a StructType. barrier, profile: have no effect here.
+
+        >>> orders.mapInPandas(lambda frames: frames, "id int, customer string, amount double").columns
+        ['id', 'customer', 'amount']
+        """
+        return self._batches("mapInPandas", "pandas", func, schema, barrier or profile is not None, name)
+
+    def _batches(
+        self, method: str, form: str, func: Callable[..., Any], schema: Any, warn: bool, name: str | None
+    ) -> Frame:
+        if warn:
+            self._without_effect(f"{method}(barrier=, profile=)", _TASKS, stacklevel=4)
+        return self._add(ops.Batches, name, live=func, schema=ddl(schema), form=form)
 
     def transform(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Frame:
-        """`func(self, *args, **kwargs)`, for chains."""
+        """`func(self, *args, **kwargs)`, for chains.
+
+        >>> orders.transform(lambda frame, least: frame.filter(f"amount > {least}"), 100).columns
+        ['id', 'customer', 'amount']
+        """
         made = func(self, *args, **kwargs)
         if not isinstance(made, Frame):
             raise WorkflowError(f"Expected {func!r} to return a Frame, got {type(made).__name__}.")
@@ -398,64 +589,120 @@ class Frame(Shorthands):
     # --- hints that change nothing here -----------------------------------------------------------------------------
 
     def repartition(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning: epochs and Spark's adaptive execution choose the partitions."""
+        """Accepted with a warning: epochs and Spark's adaptive execution choose the partitions.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.repartition(8)
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect(
             "repartition", "epochs and Spark's adaptive execution choose the partitions"
         )
 
     def coalesce(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning, as `repartition`."""
+        """Accepted with a warning, as `repartition`.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.coalesce(1)
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect("coalesce", "epochs and Spark's adaptive execution choose the partitions")
 
     def hint(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning; `join(build=...)` chooses the side that is read first."""
+        """Accepted with a warning; `join(build=...)` chooses the side that is read first.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.hint("broadcast")
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect("hint", "join(build='right') chooses the side that is read whole")
 
     def cache(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning: what several operators read is computed once an epoch."""
+        """Accepted with a warning: what several operators read is computed once an epoch.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.cache()
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect("cache", "what several operators read is computed once an epoch")
 
     def persist(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning, as `cache`."""
+        """Accepted with a warning, as `cache`.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.persist()
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect("persist", "what several operators read is computed once an epoch")
 
     def unpersist(self, *_: Any, **__: Any) -> Frame:
-        """Accepted with a warning, as `cache`."""
+        """Accepted with a warning, as `cache`.
+
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     same = orders.unpersist()
+        >>> same is orders, caught[0].category.__name__
+        (True, 'NoEffect')
+        """
         return self._without_effect("unpersist", "a Frame keeps nothing in memory")
 
-    def _without_effect(self, method: str, why: str) -> Frame:
+    def _without_effect(self, method: str, why: str, *, stacklevel: int = 3) -> Frame:
         """This frame, and a warning at the user's line; Python shows it once for each line."""
         called = method if method.endswith(")") else f"{method}()"
-        warnings.warn(f"{called} changes nothing on a Frame: {why}.", NoEffect, stacklevel=3)
+        warnings.warn(f"{called} changes nothing on a Frame: {why}.", NoEffect, stacklevel=stacklevel)
         return self
 
     # --- results ----------------------------------------------------------------------------------------------------
 
     def sink(self, name: str = "S") -> Frame:
-        """Keep the rows in the recording under this name."""
+        """Keep the rows in the recording under this name; returns this frame.
+
+        >>> orders.filter("amount > 100", name="over 100").sink("kept")
+        Frame('over 100' of workflow 'shop')
+        """
         self._add(ops.Sink, name)
         return self
 
     @property
     def write(self) -> Writer:
-        """Write files: `frame.write.mode("overwrite").parquet("approved/", name="S")`."""
+        """Write files when the run has ended well, with the names of PySpark's DataFrameWriter.
+
+        >>> orders.write.mode("overwrite").parquet("approved/", name="approved")
+        Frame('approved' of workflow 'shop')
+        """
         return Writer(self)
 
     # --- columns by name ----------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> Any:
-        """The schema (a pyspark StructType); asks Spark, runs no job."""
+        """The schema (a pyspark StructType); asks Spark, runs no job.
+
+        >>> orders.schema["amount"].dataType.simpleString()
+        'double'
+        """
         return self._flow.schema_of(self._name)
 
     @property
     def columns(self) -> list[str]:
-        """The column names; asks Spark, runs no job."""
+        """The column names; asks Spark, runs no job.
+
+        >>> orders.columns
+        ['id', 'customer', 'amount']
+        """
         return list(self.schema.names)
 
     @property
     def dtypes(self) -> list[tuple[str, str]]:
-        """Column names with their types; asks Spark, runs no job."""
+        """Column names with their types; asks Spark, runs no job.
+
+        >>> orders.dtypes
+        [('id', 'int'), ('customer', 'string'), ('amount', 'double')]
+        """
         return [(f.name, f.dataType.simpleString()) for f in self.schema.fields]
 
     def __getitem__(self, item: Any) -> Any:

@@ -1,8 +1,9 @@
 """`sv.Operator`: what a person writes to process tuples in Python.
 
-A subclass sets `output` (a schema in Spark's DDL form) and defines `process` (row by row) or `process_batch` (Arrow
-record batches). The engine promises: tuples come one at a time, in canonical order within the instance's partition;
-state set on the instance is there at the next tuple, in whatever process it runs; a tuple is processed once.
+A subclass sets `output` (a schema: Spark's DDL text or a StructType) and defines `process` (row by row) or
+`process_batch` (Arrow record batches). The engine promises: tuples come one at a time, in canonical order within the
+instance's partition; state set on the instance is there at the next tuple, in whatever process it runs; a tuple is
+processed once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import linecache
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
+from samovar.graph.arguments import ddl
 from samovar.graph.state import declared
 
 __all__ = ["Operator", "Rows", "is_batch_form", "remember_source"]
@@ -22,14 +24,19 @@ Rows = Iterable[Mapping[str, Any] | None]
 class Operator:
     """Base of Python operators. Constructor parameters are kept as they are; plain attributes are state as well."""
 
-    output: ClassVar[str] = ""
-    """The rows this operator gives, as a Spark DDL schema: `"customer string, amount double"`."""
+    output: ClassVar[Any] = ""
+    """The rows this operator gives: a Spark DDL schema (`"customer string, amount double"`) or a StructType."""
 
     stateless: ClassVar[bool] = False
     """True lets Spark run the operator in parallel, without any order."""
 
     _sv_params: tuple[tuple[Any, ...], dict[str, Any]]
     """The constructor's arguments as they were given, for documents. Not state."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Writes a StructType in `output` as DDL text, which documents and recordings can hold."""
+        super().__init_subclass__(**kwargs)
+        cls.output = ddl(cls.output)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Notes the constructor's arguments, so that the operator can be written down and made again."""

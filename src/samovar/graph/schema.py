@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from samovar.graph import operators as ops
+from samovar.graph.operator_names import SCHEMA_PATTERN
 from samovar.graph.operators.base import Op
 
 __all__ = ["FIELDS", "KINDS", "VERSION", "json_schema"]
@@ -134,8 +135,6 @@ FIELDS: dict[tuple[str, str], str] = {
 }
 """What each field is for, by operator and field; operator "" for fields that several share."""
 
-_NAME = r"^[A-Za-z_][\w .-]*$"
-
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of workflow documents."""
@@ -146,7 +145,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "properties": {
             "samovar": {"description": "The version of the document form.", "const": VERSION},
-            "name": {"description": "The workflow's name.", "type": "string", "pattern": _NAME},
+            "name": {"description": "The workflow's name.", "type": "string", "pattern": SCHEMA_PATTERN},
             "operators": {
                 "description": "The operators, in any order.",
                 "type": "array",
@@ -169,7 +168,7 @@ def _operator(kind: str, op_type: type[Op]) -> dict[str, Any]:
     generated = components[op_type.__name__]["properties"]
     fields = {f.encode_name: f for f in msgspec.structs.fields(op_type)}
     properties: dict[str, Any] = {
-        "name": {"type": "string", "pattern": _NAME},
+        "name": {"type": "string", "pattern": SCHEMA_PATTERN},
         "op": {"const": kind},
         **_ports(op_type),
         **{key: _loosened(key, generated[key]) for key in fields if key not in ("name", "inputs")},

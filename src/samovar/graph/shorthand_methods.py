@@ -32,7 +32,14 @@ class Shorthands:
         invert: bool = False,
         name: str | None = None,
     ) -> Frame:
-        """The rows whose text holds a term: anywhere (`contains`), as whole words (`words`) or as a `regex`."""
+        """The rows whose text has a term.
+
+        columns: the columns to search. terms: what to look for. how: anywhere ("contains"), as whole words ("words") or
+        as a "regex". require: "any" or "all" of the terms. case_sensitive: whether case counts. invert: the other rows.
+
+        >>> orders.search("customer", ["ann", "bob"], name="found")
+        Frame('found' of workflow 'shop')
+        """
         _choice("how", how, ("contains", "words", "regex"))
         _choice("require", require, ("any", "all"))
         made: Frame = self._add(
@@ -57,7 +64,11 @@ class Shorthands:
     ) -> Frame:
         """Text columns tidied up, step by step.
 
-        Steps: trim, spaces, lower, upper, title, punctuation, digits, tags, empty_to_null.
+        steps: trim, spaces, lower, upper, title, punctuation, digits, tags, empty_to_null. as_type: the type to cast
+        to.
+
+        >>> orders.clean("customer", ["trim", "lower"]).columns
+        ['id', 'customer', 'amount']
         """
         chosen = names_of(steps) or ()
         for step in chosen:
@@ -66,7 +77,13 @@ class Shorthands:
         return made
 
     def sentiment(self, column: str, into: str = "sentiment", *, name: str | None = None) -> Frame:
-        """How positive or negative an English text is: `into` from -1 to 1, and `<into>_label`."""
+        """How positive or negative an English text is.
+
+        into: the column that gets a number from -1 to 1; `<into>_label` gets a word.
+
+        >>> orders.sentiment("customer").columns
+        ['id', 'customer', 'amount', 'sentiment', 'sentiment_label']
+        """
         made: Frame = self._add(ops.Sentiment, name, column=column, into=into)
         return made
 
@@ -75,7 +92,11 @@ class Shorthands:
     ) -> list[Frame]:
         """Frames that share no row and together have all, in these shares; the same rows every time.
 
-        With a seed these are the parts that Spark makes, as `sample` has it.
+        weights: the shares. seed: with one, these are the parts that Spark makes, as `sample` has it.
+
+        >>> most, few = orders.randomSplit([0.9, 0.1])
+        >>> few.columns
+        ['id', 'customer', 'amount']
         """
         shares = tuple(float(w) for w in weights)
         drawn = None if seed is None else int(seed)
@@ -97,9 +118,14 @@ class Shorthands:
         title: str = "",
         name: str | None = None,
     ) -> Frame:
-        """Keep the rows in the recording, to be drawn.
+        """Keep the rows in the recording, to be drawn; returns this frame.
 
-        Charts: bar, line, scatter, histogram, box, heatmap, pie, wordcloud, table.
+        chart: bar, line, scatter, histogram, box, heatmap, pie, wordcloud or table. x, y, by: the columns to draw.
+        measure: count, sum, avg, min or max of `y`. bins: of a histogram. title: of the picture. top: how many values
+        of `x` are shown at most.
+
+        >>> orders.chart("bar", "customer", "amount", measure="sum", name="by customer") is orders
+        True
         """
         _choice("chart", chart, ops.CHARTS)
         if measure is not None:

@@ -7,18 +7,21 @@ written. Live objects that are not data (operator instances, functions, DataFram
 from __future__ import annotations
 
 import heapq
+import importlib
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.arguments import checked_arguments
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
+from samovar.graph.operator_names import is_name
 from samovar.graph.operators.base import Op
 from samovar.graph.subgraph import enabled, up_to
 from samovar.graph.values import columns
@@ -30,13 +33,12 @@ if TYPE_CHECKING:
     from samovar.graph.reader import Reader
     from samovar.runtime.run import Run
 
-__all__ = ["Graph", "Runner", "Workflow"]
+__all__ = ["Graph", "Workflow", "no_starts"]
 
 Marks = Literal["tau", "every", "none"]
 OnError = Literal["fail", "hold"]
 OLD_OPTIONS = {"workers": "key_partitions", "checkpoints": "marks", "watch": "interactive"}
 """Options of runs under names they no longer have, for the hint."""
-_NAME = re.compile(r"[A-Za-z_][\w .-]*\Z")
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,22 @@ class Graph:
                 stack.extend(self.ops[up].inputs)
 
 
-class Runner(Protocol):
-    """What starts a workflow; `samovar.runtime` provides it (the graph layer knows no Spark)."""
+_no_start: ContextVar[Callable[[Workflow], WorkflowError] | None] = ContextVar("_no_start", default=None)
 
-    def start(self, flow: Workflow, **options: Any) -> Any: ...
-    def schema(self, flow: Workflow, name: str) -> Any: ...
-    def as_sql(self, graph: Graph) -> Graph: ...
+
+@contextmanager
+def no_starts(problem: Callable[[Workflow], WorkflowError]) -> Iterator[None]:
+    """Have `start` and `run` raise meanwhile, for example while a file is imported that only defines a workflow."""
+    token = _no_start.set(problem)
+    try:
+        yield
+    finally:
+        _no_start.reset(token)
+
+
+def _engine() -> Any:
+    """The module that runs workflows. Found by name when something runs: this layer works without Spark."""
+    return importlib.import_module("samovar.engine")
 
 
 class Workflow:
@@ -90,10 +102,8 @@ class Workflow:
     ['orders', 'large', 'S']
     """
 
-    runner: Runner | None = None  # set by the package, see samovar/__init__.py
-
     def __init__(self, name: str) -> None:
-        if not _well_named(name):
+        if not is_name(name):
             raise WorkflowError(
                 f"Expected a workflow name of letters, digits, '_', '.', '-' or blanks, got {name!r}.",
                 hint='Write for example sv.Workflow("fraud").',
@@ -109,7 +119,14 @@ class Workflow:
 
     @classmethod
     def of(cls, name: str, all_ops: Iterable[Op], live: Mapping[str, Any] | None = None) -> Workflow:
-        """A workflow of ready operators in any order. Names, edges and ports are checked; a sink may be missing yet."""
+        """A workflow of ready operators in any order. Names, edges and ports are checked; a sink may be missing yet.
+
+        all_ops: the operators. live: objects that are not data (operator instances, functions, DataFrames), by
+        operator.
+
+        >>> sv.Workflow.of("copy", flow.graph().ops.values())
+        Workflow('copy', 3 operators)
+        """
         made = cls(name)
         for op in all_ops:
             check_name(op, made._ops)
@@ -122,13 +139,23 @@ class Workflow:
 
     @property
     def read(self) -> Reader:
-        """Sources with PySpark's names: `flow.read.parquet("payments/")`."""
+        """Sources with PySpark's names.
+
+        >>> flow.read.format("csv").option("header", True).load("orders.csv", name="file")
+        Frame('file' of workflow 'shop')
+        """
         from samovar.graph.reader import Reader
 
         return Reader(self)
 
     def values(self, schema: str, rows: Any, *, name: str | None = None) -> Frame:
-        """A source of rows given here, as tuples in the schema's order or as mappings."""
+        """A source of rows given here.
+
+        schema: DDL text. rows: tuples in the schema's order, or mappings.
+
+        >>> flow.values("n int", [(1,), {"n": 2}], name="numbers")
+        Frame('numbers' of workflow 'shop')
+        """
         chosen = name or self.fresh("values")
         names = [column for column, _ in columns(schema)]
         made = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
@@ -137,7 +164,14 @@ class Workflow:
     def generate(
         self, rows: int, columns: Mapping[str, str], *, seed: int = 0, name: str | None = None
     ) -> Frame:
-        """A source of made-up rows: columns are SQL over `id`, `u` (even, 0 to 1) and `z` (bell-shaped)."""
+        """A source of made-up rows.
+
+        rows: how many. columns: SQL by column name, over `id`, `u` (even, 0 to 1) and `z` (bell-shaped). seed: other
+        rows.
+
+        >>> flow.generate(1000, {"id": "id", "amount": "u * 100"}, name="made up").columns
+        ['id', 'amount']
+        """
         chosen = name or self.fresh("generate")
         return self.add(ops.Generate(name=chosen, rows=rows, columns=dict(columns), seed=seed))
 
@@ -151,7 +185,15 @@ class Workflow:
         key_partitions: int | None = None,
         name: str | None = None,
     ) -> Frame:
-        """A Python operator over one or more inputs; port numbers follow the order of the inputs."""
+        """A Python operator over one or more inputs; port numbers follow the order of the inputs.
+
+        operator: an instance of your subclass of `sv.Operator`. inputs: frames of this workflow.
+        by: the columns of the key, for one instance a key partition. order: "canonical", or "arrival": as tuples come,
+        which is logged. key_partitions: how many `by` makes; by default twice the cores.
+
+        >>> flow.apply(Highest(), orders, by="customer", name="H").columns
+        ['customer', 'amount']
+        """
         if isinstance(operator, type) and issubclass(operator, Operator):
             raise WorkflowError(
                 f"Expected an operator instance, got the class {operator.__name__}.",
@@ -185,7 +227,14 @@ class Workflow:
         return self.add(op, live=operator)
 
     def add(self, op: Op, *, live: Any = None) -> Frame:
-        """Add an operator whose inputs are already there; the general form behind all Frame methods."""
+        """Add an operator whose inputs are already there; the general form behind all Frame methods.
+
+        op: the operator as data. live: its instance, function or DataFrame.
+
+        >>> from samovar.graph import operators as ops
+        >>> flow.add(ops.Filter(name="F", inputs=("orders",), condition="amount > 100"))
+        Frame('F' of workflow 'shop')
+        """
         from samovar.graph.frame import Frame
 
         check_name(op, self._ops)
@@ -198,7 +247,13 @@ class Workflow:
         return Frame(self, op.name)
 
     def fresh(self, kind: str) -> str:
-        """A name no operator carries yet: `filter_1`, `filter_2`, ..."""
+        """A name no operator has yet: `filter_1`, `filter_2`, ...
+
+        kind: what it begins with.
+
+        >>> flow.fresh("clean")
+        'clean_1'
+        """
         while True:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             name = f"{kind}_{self._counts[kind]}"
@@ -206,7 +261,11 @@ class Workflow:
                 return name
 
     def frame(self, name: str) -> Frame:
-        """The frame of an operator by name."""
+        """The frame of an operator by name.
+
+        >>> flow.frame("orders") is orders, flow.frame("orders").columns
+        (False, ['id', 'customer', 'amount'])
+        """
         from samovar.graph.frame import Frame
 
         if name not in self._ops:
@@ -222,23 +281,38 @@ class Workflow:
         return frame._name
 
     def up_to(self, name: str) -> Workflow:
-        """A workflow of an operator and what leads to it, ending in a sink `<name>_result` unless it is one itself."""
+        """A workflow of an operator and what leads to it, ending in a sink `<name>_result` unless it is one itself.
+
+        >>> list(flow.up_to("orders").graph().ops)
+        ['orders', 'orders_result']
+        """
         return Workflow.of(self.name, up_to(self._ops, name).values(), self._live)
 
     # --- looking ------------------------------------------------------------------------------------------------
 
     def graph(self) -> Graph:
-        """The checked, frozen graph of what leads to a sink. Raises a WorkflowError when it is not sound."""
+        """The checked, frozen graph of what leads to a sink. Raises a WorkflowError when it is not sound.
+
+        >>> list(flow.graph().ops)
+        ['orders', 'large', 'S']
+        """
         return checked(self.name, self._ops, self._live)
 
     def to_document(self) -> dict[str, Any]:
-        """The workflow as plain data (see docs/reference/document.md). PySpark Columns are turned into SQL text."""
+        """The workflow as plain data (see docs/reference/document.md). PySpark Columns are turned into SQL text.
+
+        >>> flow.to_document()["operators"][1]["condition"]
+        'amount > 100'
+        """
         from samovar.graph.document import to_document
 
         return to_document(self._as_sql())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the workflow as a document: JSON when the path ends in `.json`, else YAML."""
+        """Write the workflow as a document: JSON when the path ends in `.json`, else YAML.
+
+        >>> flow.save("shop.yaml")
+        """
         from samovar.graph.document import dump
 
         target = Path(path)
@@ -250,11 +324,20 @@ class Workflow:
         columns = any(
             getattr(t, "column", None) is not None for op in graph.ops.values() for t in op.expressions()
         )
-        return self._runner().as_sql(graph) if columns else graph
+        if not columns:
+            return graph
+        as_sql: Graph = _engine().as_sql(graph)
+        return as_sql
 
     @classmethod
     def from_document(cls, document: Any) -> Workflow:
-        """A workflow from plain data, a JSON or YAML text, or the path of such a file."""
+        """A workflow from plain data, a JSON or YAML text, or the path of such a file.
+
+        document: the data, the text or the path.
+
+        >>> sv.Workflow.from_document("shop.yaml")
+        Workflow('shop', 3 operators)
+        """
         from samovar.graph.document import load
 
         return load(document)
@@ -298,9 +381,7 @@ class Workflow:
         >>> run.result("S").num_rows
         2
         """
-        options = {k: v for k, v in locals().items() if k != "self"}
-        run: Run = self._runner().start(self, **options)
-        return run
+        return self._start({k: v for k, v in locals().items() if k != "self"})
 
     @checked_arguments(**OLD_OPTIONS)
     def run(
@@ -329,19 +410,24 @@ class Workflow:
         [{'n': 2}]
         """
         options = {k: v for k, v in locals().items() if k not in ("self", "progress")}
-        run: Run = self._runner().start(self, **options)
-        return run.wait(progress=progress)
+        return self._start(options).wait(progress=progress)
+
+    def _start(self, options: dict[str, Any]) -> Run:
+        problem = _no_start.get()
+        if problem is not None:
+            raise problem(self)
+        run: Run = _engine().start(self, **options)
+        return run
 
     def schema_of(self, name: str) -> Any:
-        """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job."""
-        if name not in self._schemas:
-            self._schemas[name] = self._runner().schema(self, name)
-        return self._schemas[name]
+        """The schema of an operator's output (a pyspark StructType); asks Spark once, runs no job.
 
-    def _runner(self) -> Runner:
-        if Workflow.runner is None:
-            raise WorkflowError("No engine is loaded.", hint="Use `import samovar as sv`.")
-        return Workflow.runner
+        >>> flow.schema_of("orders").names
+        ['id', 'customer', 'amount']
+        """
+        if name not in self._schemas:
+            self._schemas[name] = _engine().schema(self, name)
+        return self._schemas[name]
 
 
 def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Graph:
@@ -365,7 +451,7 @@ def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Gr
 
 def check_name(op: Op, known: Mapping[str, Op]) -> None:
     """Raise unless the operator's name is well formed and not among the known ones."""
-    if not _well_named(op.name):
+    if not is_name(op.name):
         raise WorkflowError(
             f"Expected an operator name of letters, digits, '_', '.', '-' or blanks, got {op.name!r}.",
             hint="A name starts with a letter or '_': for example name=\"large_orders\".",
@@ -376,10 +462,6 @@ def check_name(op: Op, known: Mapping[str, Op]) -> None:
             hint=f"Give one of them another name, for example '{op.name}_2'.",
             operator=op.name,
         )
-
-
-def _well_named(name: object) -> bool:
-    return isinstance(name, str) and _NAME.match(name) is not None
 
 
 def check_edges(all_ops: Mapping[str, Op]) -> list[str]:

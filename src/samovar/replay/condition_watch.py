@@ -19,9 +19,11 @@ from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.live.interactions import Interactions
+from samovar.runtime.live.remote_commands import open_door
 from samovar.runtime.plans import Plans, plans_of
+from samovar.runtime.run_thread import Services
 
-__all__ = ["Watch"]
+__all__ = ["SERVICES", "Watch"]
 
 log = logging.getLogger("samovar.watch")
 
@@ -118,3 +120,7 @@ class Watch:
             context.recording.log.append(noted)
             context.history.add(noted)
         return marked
+
+
+SERVICES = Services(watch=Watch, door=open_door)
+"""What every run gets: watches need replay, which lies above the runs."""

@@ -9,8 +9,6 @@ in is cut there into two. Then the new logic goes on from the state the old one 
 from __future__ import annotations
 
 import os
-import pickle
-import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -25,31 +23,38 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
-from samovar.errors import SamovarError, TimeTravelError, UnknownName
+from samovar.errors import RunError, SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
-from samovar.graph.state import StateMap
 from samovar.graph.workflow import Graph
-from samovar.ids import HIDDEN, VERSION, new_attempt, new_run_id
+from samovar.ids import HIDDEN, new_run_id
 from samovar.positions import Position, Window, pack, unpack
 from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
-from samovar.record.log import FORMAT, EpochCommitted, LogicChanged, RunStarted, StateFile
-from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
+from samovar.record.log import EpochCommitted, LogicChanged
+from samovar.record.state_files import dumps
 from samovar.record.store import History, Recording, link, slug_unique
+from samovar.replay.condition_watch import SERVICES
 from samovar.replay.fork_prefix import Beginning, usable_mark
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
 from samovar.runtime.epochs.epoch_runner import commit_epoch
 from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
-from samovar.runtime.live.expression_change import other_expression, plan_with
-from samovar.runtime.live.modification import code_path
+from samovar.runtime.live.modification import (
+    code_path,
+    handed_states,
+    other_expression,
+    plan_with,
+    transfer_epoch,
+)
 from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
+from samovar.runtime.run_thread import PreparedRun
 from samovar.runtime.sources.units import Source, Unit, read_units
+from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import write_down
 from samovar.text import quote_name
 
@@ -77,54 +82,51 @@ def start_fork(
     interactive: bool | None = None,
 ) -> Run:
     """Start the fork and return at once; what is wrong with the changes is raised here."""
-    plan = tracer.plan_at(cut.segment.epoch)
     _check_code(tracer, cut)
-    graph = changed_graph(plan.graph, changes)
+    graph = changed_graph(tracer.plan_at(cut.segment.epoch).graph, changes)
     _check_level(tracer.plan, cut.segment, changes)
-    parent = tracer.recording
-    root = local_folder(record) if record is not None else parent.path.parent
+    root = local_folder(record) if record is not None else tracer.recording.path.parent
     fork = Recording.create(root.absolute() / new_run_id(f"{graph.name}-fork"))
-    try:
-        sources, split = _split(tracer, cut, fork, row)
-        started = tracer.history.started
-        assert started is not None
-        assert fork.log is not None
-        first = RunStarted(
-            at=time.time(),
-            format=FORMAT,
-            run=fork.run_id,
-            workflow=graph.name,
-            samovar=VERSION,
-            spark=started.spark,
-            python=platform.python_version(),
-            options=started.options,
-            parent=parent.run_id,
-        )
-        published = {f"results/{slug_unique(name)}/" for name in tracer.history.published}
-        shared = [_shifted(fact, split, published) for fact in tracer.history.epochs[: cut.segment.epoch]]
-        history = History.of([first, *shared])
-        for fact in shared:
-            _share(parent, fork, fact)
-        code = tracer.code_at(cut.segment.epoch)
-        write_down(fork, tracer.plan.graph, sources, code)
-        found = plans_of(fork, history, tracer.spark, graph=graph)
-        if tracer.history.changes:  # operators left as they are run on as they ran at the moment
-            found.code.update({n: body for n, body in code.items() if n not in changes})
-        _check_same_places(tracer.plan, found.plan, bool(shared) or split is not None)
-        write_down(fork, found.plan.graph, sources, found.code)
-        _transferred(code, history, fork, changes, one=True)  # tries it out
-        files = {**_inherited(parent), **fork.sealed_start()}
-        flush_tree(fork.path / "epochs", copied=True)
-        fork.log.append(msgspec.structs.replace(first, files=files))
-        for fact in shared:
-            fork.log.append(fact)
-        _remember(tracer, cut, fork, history, found, changes, len(shared) + int(split is not None))
-    except BaseException:
-        fork.close()
-        shutil.rmtree(fork.path, ignore_errors=True)
-        raise
+
+    def prepare() -> PreparedRun:
+        return _prepared(tracer, cut, fork, graph, changes, row)
+
+    return launch(fork, prepare, SERVICES, interactive=interactive, remove=fork.path)
+
+
+def _prepared(
+    tracer: Tracer, cut: Cut, fork: Recording, graph: Graph, changes: Mapping[str, Any], row: Edit | None
+) -> PreparedRun:
+    parent, started = tracer.recording, tracer.history.started
+    assert started is not None
+    assert fork.log is not None
+    sources, split = _split(tracer, cut, fork, row)
+    first = first_fact(
+        fork, graph.name, started.options, at=time.time(), spark=started.spark, parent=parent.run_id
+    )
+    published = {f"results/{slug_unique(name)}/" for name in tracer.history.published}
+    shared = [_shifted(fact, split, published) for fact in tracer.history.epochs[: cut.segment.epoch]]
+    history = History.of([first, *shared])
+    for fact in shared:
+        _share(parent, fork, fact)
+    code = tracer.code_at(cut.segment.epoch)
+    write_down(fork, tracer.plan.graph, sources, code)
+    plans = plans_of(fork, history, tracer.spark, graph=graph)
+    if tracer.history.changes:  # operators left as they are run on as they ran at the moment
+        plans.code.update({n: body for n, body in code.items() if n not in changes})
+    _check_same_places(tracer.plan, plans.plan, bool(shared) or split is not None)
+    write_down(fork, plans.plan.graph, sources, plans.code)
+    states = partial(_handed, code, history, fork, changes)
+    states(one=True)  # tries it out
+    files = {**_inherited(parent), **fork.sealed_start()}
+    flush_tree(fork.path / "epochs", copied=True)
+    fork.log.append(msgspec.structs.replace(first, files=files))
+    for fact in shared:
+        fork.log.append(fact)
+    _remember(tracer, cut, fork, history, plans, changes, len(shared) + int(split is not None))
+    plan = tracer.plan_at(cut.segment.epoch)
     old = RunContext(tracer.spark, plan, sources, fork, history, code, fork.run_id)
-    new = RunContext(tracer.spark, found.plan, sources, fork, history, found.code, fork.run_id)
+    new = RunContext(tracer.spark, plans.plan, sources, fork, history, plans.code, fork.run_id)
 
     def before(stopping: Callable[[], bool]) -> None:
         if split is not None:
@@ -133,11 +135,32 @@ def start_fork(
             covers = replace(_covers(tracer, cut, sources, split), marks=marks)
             commit_epoch(old, covers, 0, stopping, make=make)
             old.forget_shared()
-        _transfer(code, new, changes)
+        handed = {name: parts for name, parts in states().items() if parts}
+        if handed and fork.log is not None:
+            fact = transfer_epoch(fork, history, handed)
+            fork.log.append(fact)
+            history.add(fact)
 
-    run = Run(fork)
-    run._begin(new, started.options.get("epoch_bytes"), interactive, before=before, publishes=False)
-    return run
+    return PreparedRun(new, before=before, publishes=False)
+
+
+def _handed(
+    code: Mapping[str, bytes],
+    history: History,
+    fork: Recording,
+    changes: Mapping[str, Any],
+    *,
+    one: bool = False,
+) -> dict[str, dict[int, Operator]]:
+    """Changed Python operators in the state of the old ones, by key partition (`one`: of one of them only)."""
+    try:
+        return {
+            name: handed_states(fork, history, name, code[name], by_value(change, name), one=one)
+            for name, change in changes.items()
+            if isinstance(change, Operator)
+        }
+    except RunError as error:
+        raise TimeTravelError(error.message, operator=error.operator) from None
 
 
 def _remember(
@@ -375,79 +398,3 @@ def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[s
         before = source is None or source.number < number
         units[own] = (start, unit + 1) if own == name else (start, stop if before else start)
     return EpochRange(cut.segment.level, cut.segment.level, units, cut.segment.first, False)
-
-
-# --- state ----------------------------------------------------------------------------------------------------------
-
-
-def _transfer(code: Mapping[str, bytes], context: RunContext, changes: Mapping[str, Any]) -> None:
-    """Give changed Python operators the state the old ones left, as an epoch that processes nothing."""
-    history, fork = context.history, context.recording
-    made = _transferred(code, history, fork, changes)
-    if not made or fork.log is None:
-        return
-    last = history.epochs[-1]
-    number, attempt = len(history.epochs), new_attempt()
-    folder = fork.attempt_folder(number, attempt)
-    state: dict[str, tuple[StateFile, ...]] = {}
-    for name, buckets in made.items():
-        files = []
-        for bucket, instance in buckets.items():
-            capture = StateCapture(name, instance)
-            header = Header(operator=name, bucket=bucket, epoch=number, full=True, entries=capture.entries())
-            path = folder / "state" / slug_unique(name) / f"{bucket:04d}.full"
-            size = write_state(path, header, capture.whole())
-            files.append(StateFile(bucket, True, size, capture.entries()))
-        state[name] = tuple(files)
-    fact = EpochCommitted(
-        at=time.time(),
-        epoch=number,
-        level=last.level,
-        attempt=attempt,
-        last=last.last,
-        state=state,
-        files=fork.sealed(folder),
-    )
-    fork.log.append(fact)
-    history.add(fact)
-
-
-def _transferred(
-    code: Mapping[str, bytes],
-    history: History,
-    fork: Recording,
-    changes: Mapping[str, Any],
-    *,
-    one: bool = False,
-) -> dict[str, dict[int, Operator]]:
-    """Changed Python operators in the state of the old ones, by key partition (`one`: of one of them only)."""
-    made: dict[str, dict[int, Operator]] = {}
-    for name, change in changes.items():
-        if not isinstance(change, Operator):
-            continue
-        for bucket, files in fork.state_files(name, history.epochs).items():
-            old: Operator = pickle.loads(code[name])
-            restore(old, (read_state(file)[1] for file, _ in files))
-            fresh: Operator = pickle.loads(code[name])
-            new: Operator = pickle.loads(by_value(change, name))
-            _carry(name, old, fresh, new)
-            made.setdefault(name, {})[bucket] = new
-            if one:
-                break
-    return made
-
-
-def _carry(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
-    """Set on the new operator what the old one had changed since it was made; the rest is as the new one made it."""
-    for attribute, value in vars(old).items():
-        if attribute.startswith("_sv_"):
-            continue
-        begun = vars(fresh).get(attribute)
-        if isinstance(value, StateMap) or attribute not in vars(fresh) or dumps(begun) != dumps(value):
-            try:
-                setattr(new, attribute, value)
-            except Exception as error:
-                raise TimeTravelError(
-                    f"The state '{attribute}' of '{name}' cannot be handed to the new operator: {error}.",
-                    operator=name,
-                ) from None

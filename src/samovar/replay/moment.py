@@ -106,17 +106,29 @@ class Moment:
 
     @property
     def epoch(self) -> int:
-        """The epoch this moment lies in."""
+        """The epoch this moment lies in.
+
+        >>> moment.epoch
+        0
+        """
         return self._segment.epoch
 
     @property
     def operator(self) -> str | None:
-        """The operator that is looked at: the one that was jumped to or stepped; None after a jump to an epoch."""
+        """The operator that is looked at: the one that was jumped to or stepped; None after a jump to an epoch.
+
+        >>> moment.operator
+        'H'
+        """
         return self._cursor.operator
 
     @cached_property
     def counters(self) -> dict[str, Counters]:
-        """What every operator has taken (on each port) and given since the run began."""
+        """What every operator has taken (on each port) and given since the run began.
+
+        >>> moment.counters["H"].given
+        4
+        """
         return self._counted(self._session.operators)
 
     def _counted(self, names: Sequence[str]) -> dict[str, Counters]:
@@ -154,6 +166,9 @@ class Moment:
 
         A Python operator's declared states and attributes; an aggregate's `groups`; for other operators how many tuples
         they have taken, given and dropped.
+
+        >>> moment.state("H")["highest"]
+        {'Chris': 60.0, 'Ann': 40.0, 'Bob': 50.0}
         """
         python, shape = self._session.is_python(operator), self._session.plan.shape(operator)
         if python or shape == "accumulate":
@@ -176,8 +191,12 @@ class Moment:
     ) -> list[tuple[Any, Any]]:
         """Some entries of a map of an operator's state, also where the whole would be too large to load.
 
-        `where` selects: SQL over a group's columns for an aggregate (whose groups come in the order of their keys), a
-        Python expression over `key` and `value` for a Python operator.
+        name: the state's name. start, count: which entries, by their number.
+        where: SQL over a group's columns for an aggregate (whose groups come in the order of their keys), a Python
+            expression over `key` and `value` for a Python operator.
+
+        >>> moment.page("H", "highest", where="value > 50")
+        [('Chris', 60.0)]
         """
         states = self.state(operator)
         maps = [n for n, v in states.items() if isinstance(v, Mapping)]
@@ -204,6 +223,11 @@ class Moment:
         """Tuples given to an operator and not yet processed by it, in order; those of the traced window.
 
         Where none is left of the window, those of the next one.
+
+        limit: how many tuples at most.
+
+        >>> moment.pending("H", limit=1)[0].row["amount"]
+        70.0
         """
         at = self._ready(operator, windows=1)
         trace = at._trace
@@ -213,7 +237,11 @@ class Moment:
 
     @property
     def last(self) -> StepInfo | None:
-        """The computation step that led here; None right after a jump to an epoch's start."""
+        """The computation step that led here; None right after a jump to an epoch's start.
+
+        >>> moment.last.row["amount"]
+        60.0
+        """
         last = self._cursor.last
         return None if last is None else self._step_info(self._trace.step(last))
 
@@ -225,7 +253,11 @@ class Moment:
 
     @property
     def steps(self) -> list[StepInfo]:
-        """The computation steps between the moment before and this one, operator by operator."""
+        """The computation steps between the moment before and this one, operator by operator.
+
+        >>> [step.operator for step in moment.step_over("H").steps]
+        ['large', 'H', 'S']
+        """
         if self._previous is None:
             return []
         steps: list[StepInfo] = []
@@ -243,13 +275,23 @@ class Moment:
 
     @property
     def changes(self) -> list[StateChange]:
-        """What changed in all states since the moment before; after a jump, what the last step changed."""
+        """What changed in all states since the moment before; after a jump, what the last step changed.
+
+        >>> [change.operator for change in moment.changes]
+        ['H']
+        """
         if self._previous is None:
             return list(self.last.changes) if self.last is not None else []
         return [change for step in self.steps for change in step.changes]
 
     def scope(self, given: Tuple) -> list[Tuple]:
-        """A tuple and all that was made from it, within the traced window."""
+        """A tuple and all that was made from it, within the traced window.
+
+        given: the tuple, as `last` and `steps` have it.
+
+        >>> [given.row["amount"] for given in moment.scope(moment.last.taken)]
+        [60.0, 60.0]
+        """
         trace = self._trace
         keys = trace.scope(trace.consumers(given))
         tuples = {given: None}
@@ -261,13 +303,20 @@ class Moment:
     def last_change(self, operator: str, key: Any = None, name: str | None = None) -> Moment | None:
         """The moment after the last step, here or before, that changed a key of an operator's state.
 
-        `name` is the state's name, where several have such a key; a plain value has no key: `name` alone.
+        key: the key. name: the state's name, where several have such a key; a plain value has no key: `name` alone.
+
+        >>> moment.last_change("H", "Bob").last.row["amount"]
+        50.0
         """
         cursor = find_last_change(self._session, self._cursor, operator, key, name)
         return None if cursor is None else Moment(self._session, cursor)
 
     def lines(self, operator: str | None = None) -> list[ExecutedLine]:
-        """The lines that a Python operator's last step before this moment ran, with the locals at each."""
+        """The lines that a Python operator's last step before this moment ran, with the locals at each.
+
+        >>> len(moment.lines("H")) > 1
+        True
+        """
         last = self._cursor.last
         chosen = operator or (last[0] if last else "")
         if not self._session.is_python(chosen):
@@ -292,11 +341,19 @@ class Moment:
     # --- stepping ---------------------------------------------------------------------------------------------------
 
     def can_step_over(self, operator: str) -> bool:
-        """Whether the operator's next tuple can be processed with its whole scope and no other tuple's."""
+        """Whether the operator's next tuple can be processed with its whole scope and no other tuple's.
+
+        >>> moment.can_step_over("H")
+        True
+        """
         return self.why_not(operator) is None
 
     def why_not(self, operator: str) -> str | None:
-        """Why `step_over` is not possible here; None when it is."""
+        """Why `step_over` is not possible here; None when it is.
+
+        >>> moment.why_not("H") is None
+        True
+        """
         at = self._ready(operator)
         key = next_step(at._trace, at._counts, operator, at._within(operator))
         if key is None:
@@ -305,7 +362,13 @@ class Moment:
         return None if clash is None else at._explain(clash)
 
     def step_over(self, operator: str) -> Moment:
-        """Process an operator's next tuple, and all that comes of it."""
+        """Process an operator's next tuple, and all that comes of it.
+
+        operator: by default the one that is looked at.
+
+        >>> moment.step_over("H").state("H")["highest"]["Ann"]
+        70.0
+        """
         at = self._ready(operator)
         key = at._next(operator)
         clash = overlap(at._trace, at._counts, key)
@@ -319,14 +382,24 @@ class Moment:
         return at._to(counts, key, operator, previous=self, inside=at._inside)
 
     def step_into(self, operator: str) -> Moment:
-        """Have an operator process its next tuple; what it gives waits at the operators behind it."""
+        """Have an operator process its next tuple; what it gives waits at the operators behind it.
+
+        operator: by default the one that is looked at.
+
+        >>> moment.step_into("H").pending("S")[0].row["amount"]
+        70.0
+        """
         at = self._ready(operator)
         key = at._next(operator)
         counts = advanced(at._trace, at._counts, [key])
         return at._to(counts, key, operator, previous=self, inside=(*at._inside, key))
 
     def step_out(self) -> Moment:
-        """Finish the scope of the tuple that was stepped into last."""
+        """Finish the scope of the tuple that was stepped into last.
+
+        >>> moment.step_into("H").step_out().pending("S")
+        []
+        """
         for depth in range(len(self._inside), 0, -1):
             root = self._inside[depth - 1]
             left = open_steps(self._trace, self._counts, root)
@@ -340,7 +413,11 @@ class Moment:
         )
 
     def step_back(self) -> Moment:
-        """Undo the last step; after a jump, go back by one tuple of the operator that was jumped to."""
+        """Undo the last step; after a jump, go back by one tuple of the operator that was jumped to.
+
+        >>> moment.step_back().counters["H"].given
+        3
+        """
         if self._previous is not None:
             return self._previous
         operator = self._cursor.operator or next(iter(self._trace.steps), None)
@@ -423,11 +500,17 @@ class Moment:
         record: str | os.PathLike[str] | None = None,
         interactive: bool | None = None,
     ) -> Run:
-        """A new run from here with other logic: `m.fork({"FE": Fixed(), "FF": "label <> 'Fraud'"})`.
+        """Start a new run from here with other logic, and return it.
 
-        `row` corrects columns of the next source tuple. What the moment has not fully processed, the new logic gets: a
-        source tuple whose scope is open begins anew. The fork shares this run's recording up to here; `write` operators
-        of a fork keep their files in its recording.
+        What the moment has not fully processed, the new logic gets: a source tuple whose scope is open begins anew. The
+        fork shares this run's recording up to here; `write` operators of a fork keep their files in its recording.
+
+        changes: by operator, as for `run.modify`: `{"FE": Fixed(), "FF": "label <> 'Fraud'"}`.
+        row: columns to change in the next source tuple. record: the folder the fork's recording goes to; by default
+            beside this run's. interactive: whether epochs are short.
+
+        >>> moment.fork({"H": Highest()}).result("S").num_rows
+        10
         """
         cut = self._cut()
         if row is not None and cut.at is None and cut.segment.level == cut.segment.low:

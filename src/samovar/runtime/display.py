@@ -63,7 +63,7 @@ def _draw(run: Run, console: Console, deadline: float | None, until: Callable[[]
         return render(progress, left=eta.left(progress), width=console.width, spinner=spinner)
 
     with Live(picture(), console=console, refresh_per_second=8, transient=False) as live:
-        while not run._ended.wait(0.12) and not until():
+        while not run.wait_ended(0.12) and not until():
             live.update(picture())
             _check(run, deadline)
         live.update(picture())
@@ -72,7 +72,7 @@ def _draw(run: Run, console: Console, deadline: float | None, until: Callable[[]
 def _print(run: Run, console: Console, deadline: float | None, until: Callable[[], bool]) -> None:
     eta = Eta()
     shown, last = 0, time.monotonic() - _LINE_EVERY
-    while not run._ended.wait(0.1) and not until():
+    while not run.wait_ended(0.1) and not until():
         _check(run, deadline)
         progress = run.progress
         left = eta.left(progress)

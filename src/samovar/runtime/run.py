@@ -1,289 +1,511 @@
-"""Runs as people handle them: `start` and `Run`."""
+"""Runs as people handle them. Where a run starts: `samovar.runtime.start`; its thread: `samovar.runtime.run_thread`."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import os
-import platform
 import shutil
 import sys
-import threading
 import time
-import traceback
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
-from pyspark import __version__ as spark_version
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
-from samovar.compile.analysis import analyse
-from samovar.compile.plan import make_plan
-from samovar.compile.samples import is_drawn
-from samovar.control.events import StopRequested
-from samovar.errors import RecordingInUse, RunError, RunStopped, StorageProblem, UnknownName
+from samovar.control import events as e
+from samovar.control import messages as m
+from samovar.control.desk import Desk
+from samovar.errors import CommandRefused, RunError, UnknownName
 from samovar.graph import operators as ops
-from samovar.graph.workflow import Workflow
-from samovar.ids import VERSION, new_run_id
-from samovar.record.addresses import local_folder
-from samovar.record.log import (
-    FORMAT,
-    EpochCommitted,
-    InteractionsMade,
-    RunEnded,
-    RunStarted,
-)
-from samovar.record.store import Recording
-from samovar.runtime import pickles
+from samovar.graph.arguments import checked_arguments
+from samovar.graph.workflow import Graph
+from samovar.record.state_files import dumps
+from samovar.record.store import History, Recording
 from samovar.runtime.chart_points import chart_data
-from samovar.runtime.epochs.checkpoint_policy import Policy
-from samovar.runtime.epochs.epoch import RunContext
-from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
-from samovar.runtime.epochs.pacer import Pacer
-from samovar.runtime.exchange.decisions import standing_decisions
-from samovar.runtime.failures.explanation import explain_failure, explain_start
-from samovar.runtime.failures.failed_epoch import failed_fact
-from samovar.runtime.folders import new_scratch
-from samovar.runtime.live.commands import Commands
-from samovar.runtime.live.interactions import Interactions
-from samovar.runtime.live.remote_commands import open_door
-from samovar.runtime.live.run_control import Steering
-from samovar.runtime.live.watches import Watching
-from samovar.runtime.plans import list_sources, made_live, with_draws
-from samovar.runtime.progress import Progress, Status
-from samovar.runtime.publication import check_targets, publish
-from samovar.runtime.run_options import check_options, remove_if_empty
+from samovar.runtime.exchange.console import ConsoleLine
+from samovar.runtime.live.inspection import (
+    HeldTuple,
+    InFlight,
+    Inspection,
+    WorkerFigures,
+    check_python,
+    figures_of,
+    held_tuple,
+    in_flight,
+    inspection,
+    snapshot,
+)
+from samovar.runtime.live.modification import Transfer, modification
+from samovar.runtime.live.statistics import Meter, Statistics
+from samovar.runtime.live.watches import BreakpointReached, BreakpointSet
+from samovar.runtime.progress import GOING, Progress, Status
+from samovar.runtime.run_thread import PreparedRun, RunThread, Services
 from samovar.runtime.sources.rejected_rows import read_rejected, rejection
-from samovar.runtime.sources.units import source_schema
 from samovar.runtime.spark.job_tags import cancel_tagged
-from samovar.runtime.spark.session import spark_session
-from samovar.runtime.spark.shared_storage import SharedStorage, cores
-from samovar.runtime.summary import read_result, recorded_progress
-from samovar.runtime.workflow_file import is_code, read_graph, write_down
+from samovar.runtime.summary import read_result, result_frame
+from samovar.runtime.workflow_file import read_graph
 
-__all__ = ["Run", "start"]
+__all__ = ["Run"]
 
 log = logging.getLogger("samovar")
 
 
-def start(
-    flow: Workflow,
-    *,
-    spark: SparkSession | None = None,
-    record: str | os.PathLike[str] | bool = "runs",
-    tau: float = 2.0,
-    marks: Policy = "tau",
-    on_error: str = "fail",
-    master: str | None = None,
-    conf: dict[str, str] | None = None,
-    epoch_bytes: int | None = None,
-    interactive: bool | None = None,
-    key_partitions: int | None = None,
-    run_id: str | None = None,
-) -> Run:
-    """Start a run and return at once; see `Workflow.start`."""
-    check_options(
-        tau=tau,
-        marks=marks,
-        on_error=on_error,
-        epoch_bytes=epoch_bytes,
-        key_partitions=key_partitions,
-        record=record,
-        run_id=run_id,
-    )
-    graph = made_live(flow.graph())
-    check_targets(graph)
-    run = run_id or new_run_id(flow.name)
-    scratch = record is False
-    chosen = "runs" if isinstance(record, bool) else os.fspath(record)
-    root = new_scratch() if scratch else local_folder(chosen)
-    new = not root.exists()
-    recording = Recording.create(root.absolute() / run, durable=not scratch)
-    options = {
-        "tau": tau,
-        "marks": marks,
-        "epoch_bytes": epoch_bytes,
-        "on_error": on_error,
-    }
-    made = Run(recording, scratch=root if scratch else None)
-    try:
-        session = spark if spark is not None else spark_session(master=master, conf=conf)
-        storage = SharedStorage(session, recording.path, python=any(map(is_code, graph.ops.values())))
-        storage.check()  # first, since rows of some sources are written into the recording
-        written = None
-        if any(is_drawn(op) for op in graph.ops.values()):
-            # what samples are drawn from is checked and written down, but is not part of the run
-            schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
-            written = analyse(session, graph, schemas).graph
-            made._note("draws samples")
-            graph = with_draws(session, written)
-        sources = list_sources(session, graph, recording, made._note)
-        storage.check_sources(sources.values())
-        analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-        buckets = key_partitions or max(4, 2 * cores(session))
-        now = time.time()
-        settings = {"buckets": buckets, "parallelism": max(2, cores(session)), "now": int(now * 1_000_000)}
-        plan = make_plan(
-            session, analysis, {n: s.size for n, s in sources.items()}, buckets=buckets, settings=settings
-        )
-        pickled = {
-            n: pickles.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])
-        }
-        write_down(recording, written or analysis.graph, sources, pickled)
-        assert recording.log is not None
-        recording.log.append(
-            RunStarted(
-                at=now,
-                format=FORMAT,
-                run=run,
-                workflow=flow.name,
-                samovar=VERSION,
-                spark=spark_version,
-                python=platform.python_version(),
-                options={**options, **settings},
-                files=recording.sealed_start(),
-            )
-        )
-    except BaseException as error:
-        recording.close()
-        shutil.rmtree(root if scratch else recording.path, ignore_errors=True)
-        if new:
-            remove_if_empty(root)
-        if isinstance(error, Exception) and (known := explain_start(spark, error)) is not None:
-            raise known from None
-        if isinstance(error, OSError):
-            raise StorageProblem(f"The recording {recording.path} could not be started: {error}.") from error
-        raise
-    context = RunContext(
-        session, plan, sources, recording, recording.history(), pickled, run, storage=storage
-    )
-    made._begin(context, epoch_bytes, interactive)
-    return made
+class Run:
+    """A run that goes on, or has ended. All methods can be called from any thread.
 
+    Commands (`pause`, `modify`, ...) are carried out or refused (CommandRefused) within seconds. In the examples, `run`
+    is a run of a workflow whose Python operator `H` keeps the highest order of each customer; `finished` is the same
+    run when it is complete, and `holding` one whose `H` raised on an order.
+    """
 
-class Run(Commands, Watching):
-    """A run that goes on, or has ended. All methods can be called from any thread."""
-
-    def __init__(self, recording: Recording, *, scratch: Path | None = None) -> None:
-        Watching.__init__(self)
-        self._recording = recording
-        self._scratch = scratch
-        self._status: Status = "starting"
-        self._error: BaseException | None = None
-        self._ended = threading.Event()
-        self._stop = threading.Event()
-        self._context: RunContext | None = None
-        self._steering: Steering | None = None
-        self._started = time.time()
-        self._seconds: float | None = None
-        self._last: EpochCommitted | None = None
-        self._listeners: list[Callable[[Progress], None]] = []
-        self._watchers = 0
-        self._told_rejected = False
-        self._message = ""
-        self._thread: threading.Thread | None = None
-        self._interactions = Interactions(len(recording.history().interactions) if recording.log else 0)
+    def __init__(self, prepared: PreparedRun, services: Services, *, interactive: bool | None = None) -> None:
+        self._thread = RunThread(prepared, services, interactive=interactive)
+        self._scratch = prepared.scratch
+        self._warned = False
+        self._thread.begin(services.door(self, prepared.context.recording.path))
 
     def __repr__(self) -> str:
         return f"Run({self.id!r}, {self.status})"
+
+    def __del__(self) -> None:
+        scratch = getattr(self, "_scratch", None)
+        if scratch is not None and self.ended:
+            shutil.rmtree(scratch, ignore_errors=True)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> str:
-        """The run's name; also the name of its folder."""
-        return self._recording.run_id
+        """The run's name; also the name of its folder.
+
+        >>> finished.id
+        'shop-1'
+        """
+        return self._thread.recording.run_id
+
+    @property
+    def status(self) -> Status:
+        """starting, running, pausing, paused, holding, completed, failed or stopped.
+
+        >>> finished.status
+        'completed'
+        """
+        return self._thread.present_status()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, one way or another.
+
+        >>> finished.ended
+        True
+        """
+        return self._thread.ended.is_set()
 
     @property
     def error(self) -> BaseException | None:
-        """What ended the run, if it failed."""
-        return self._error
+        """What ended the run, if it failed.
+
+        >>> finished.error is None
+        True
+        """
+        return self._thread.error
 
     @property
     def recording(self) -> Path | None:
-        """The folder of the recording; None when nothing is recorded."""
-        return None if self._scratch is not None else self._recording.path
+        """The folder of the recording; None when nothing is recorded.
+
+        >>> finished.recording.name
+        'shop-1'
+        """
+        return None if self._scratch is not None else self._thread.recording.path
+
+    @property
+    def graph(self) -> Graph:
+        """The operators, as they run now.
+
+        >>> list(finished.graph.ops)
+        ['orders', 'large', 'H', 'S']
+        """
+        return self._thread.context.plan.graph
+
+    @property
+    def history(self) -> History:
+        """The epochs committed so far, and what else the log holds.
+
+        >>> len(finished.history.epochs)
+        1
+        """
+        return self._thread.context.history
+
+    @property
+    def store(self) -> Recording:
+        """The recording as files; of a run that leaves none, those it works with.
+
+        >>> finished.store.run_id
+        'shop-1'
+        """
+        return self._thread.recording
+
+    @property
+    def desk(self) -> Desk:
+        """Where commands go, and what workers have told. For tools; its methods may change.
+
+        >>> finished.desk.over
+        True
+        """
+        return self._thread.steering.desk
 
     @property
     def progress(self) -> Progress:
-        """Counters of every operator, as of the last committed epoch."""
-        return progress_of(self)
+        """Counters of every operator, as of the last committed epoch.
+
+        >>> finished.progress.fraction
+        1.0
+        """
+        return self._thread.progress()
 
     def on_progress(self, listener: Callable[[Progress], None]) -> None:
-        """Have a function called after each epoch, on the run's thread."""
-        self._listeners.append(listener)
+        """Call a function after each epoch, on the run's thread.
 
-    def wait(self, timeout: float | None = None, *, progress: bool | None = None) -> Run:
-        """Wait for the end. Raises what made the run fail. `progress`: a bar (default: when a terminal is there)."""
+        listener: the function; it gets the progress.
+
+        >>> epochs = []
+        >>> run.on_progress(lambda progress: epochs.append(progress.epoch))
+        """
+        self._thread.listeners.append(listener)
+
+    def wait(self, timeout: float | None = None, *, progress: bool | None = None, warn: bool = True) -> Run:
+        """Wait for the end. Raises what made the run fail, and TimeoutError.
+
+        timeout: seconds to wait at most. progress: whether a progress bar is drawn; by default on a terminal.
+        warn: whether the logger `samovar` gets a warning of rows that are not in the results.
+
+        >>> finished.wait().status
+        'completed'
+        """
         show = progress if progress is not None else sys.stderr.isatty()
-        if show and not self._ended.is_set():
+        if show and not self.ended:
             from samovar.runtime.display import follow
 
-            self._watchers += 1
+            self._thread.displays += 1
             try:
                 follow(self, timeout)
             finally:
-                self._watchers -= 1
-        elif not self._ended.wait(timeout):
+                self._thread.displays -= 1
+        elif not self.wait_ended(timeout):
             raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
-        self._tell_rejected(shown=show)
-        if self._error is not None:
-            raise self._error
+        self._warn_of_rejected(silent=show or not warn)  # the progress bar has said so
+        if self.error is not None:
+            raise self.error
         return self
 
-    def _tell_rejected(self, *, shown: bool) -> None:
-        """Warn, once, of rows that are not in the results. `shown`: the progress display has done so."""
-        if self._context is None or self._told_rejected:
-            return
-        self._told_rejected = True
-        for name, rows in {} if shown else self._context.history.rejected().items():
-            log.warning(rejection(name, rows, self._context.sources.get(name)))
+    def wait_ended(self, timeout: float | None = None) -> bool:
+        """Wait for the end; returns whether it has come. Raises nothing.
 
-    def stop(self) -> None:
-        """Stop the run and wait until it has stopped. Committed epochs are kept; the run can be resumed."""
-        self._stop.set()
-        if self._steering is not None:
-            self._steering.desk.ask(lambda name: StopRequested(command=name))
-        if self._context is not None:
-            cancel_tagged(self._context.spark, self._context.tag)
-        self._ended.wait()
+        timeout: seconds to wait at most.
+
+        >>> finished.wait_ended(1.0)
+        True
+        """
+        return self._thread.ended.wait(timeout)
+
+    def wait_until(self, *states: Status, timeout: float | None = None) -> Status:
+        """Wait until the run is in one of some states, or has ended; returns the state. Raises TimeoutError.
+
+        >>> run.wait_until("running", timeout=60)
+        'running'
+        """
+
+        def there() -> bool:
+            return self.status in states or self.status not in GOING
+
+        if not self.desk.wait_for(there, timeout):
+            raise TimeoutError(f"the run is {self.status} after {timeout} s, not {' or '.join(states)}")
+        return self.status
 
     def result(self, sink: str = "S") -> pa.Table:
-        """The rows a sink kept, as a pyarrow Table; waits for the end."""
+        """The rows a sink kept, as a pyarrow Table; waits for the end.
+
+        >>> finished.result("S").column_names
+        ['customer', 'amount']
+        """
         self.wait(progress=False)
-        assert self._context is not None
-        return read_result(self._recording, self._context.history, self._context.plan.graph, sink)
+        return read_result(self.store, self.history, self.graph, sink)
+
+    def dataframe(self, sink: str = "S") -> DataFrame:
+        """The rows a sink kept, as a Spark DataFrame over the recording's files; waits for the end.
+
+        >>> finished.dataframe("S").groupBy("customer").count().count()
+        3
+        """
+        self.wait(progress=False)
+        return result_frame(self._thread.context.spark, self.store, self.history, self.graph, sink)
 
     def chart(self, name: str) -> dict[str, Any]:
-        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data."""
-        return chart_data(self._recording, self._recording.history(), read_graph(self._recording), name)
+        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data.
+
+        >>> charted.chart("by customer")["chart"]
+        'bar'
+        """
+        return chart_data(self.store, self.store.history(), read_graph(self.store), name)
 
     def rejected(self, source: str) -> pa.Table:
         """Rows of a source that did not parse, of the epochs committed so far: file, line, text.
 
         For a Python operator: the tuples that were skipped, as epoch, error and row.
-        """
-        return read_rejected(self._recording, source)
 
-    # --- interactions -----------------------------------------------------------------------------------------------
+        >>> finished.rejected("orders").num_rows
+        0
+        """
+        return read_rejected(self.store, source)
+
+    def _warn_of_rejected(self, *, silent: bool) -> None:
+        """Warn, once, of rows that are not in the results. `silent`: somebody else has."""
+        if not self._warned:
+            self._warned = True
+            for name, rows in self.history.rejected().items() if not silent else ():
+                log.warning(rejection(name, rows, self._thread.context.sources.get(name)))
+
+    # --- looking into the workers -----------------------------------------------------------------------------------
+
+    def inspect(self, operator: str) -> Inspection:
+        """The state of a Python operator now: of each worker at its own instant, without waiting for the others.
+
+        Key partitions that no worker is at have their state of the last epoch's end.
+
+        >>> sorted(finished.inspect("H").state["highest"])
+        ['Ann', 'Bob', 'Chris']
+        """
+        context = self._thread.context
+        check_python(context, operator)
+        answer = None
+        if self._thread.status == "running":
+            with contextlib.suppress(CommandRefused):  # the run has just ended: its last epoch's end is shown
+                answer = self._thread.steering.answer(
+                    lambda name: e.InspectRequested(command=name, operator=operator)
+                )
+        return inspection(context, operator, answer)
+
+    def snapshot(self, *operators: str) -> dict[str, Inspection]:
+        """The states of Python operators (none named: of all) at one moment inside the epoch: consistent, at once.
+
+        All workers stand still while they are asked, for some milliseconds; what each has taken in by then, the
+        operators before it have given. Refused when a worker works more than 3 seconds on one tuple.
+
+        >>> finished.snapshot("H")["H"].consistent
+        True
+        """
+        context = self._thread.context
+        chosen = operators or tuple(n for n, op in self.graph.ops.items() if isinstance(op, ops.Python))
+        for operator in chosen:
+            check_python(context, operator)
+        if self._thread.status != "running":
+            return {operator: inspection(context, operator, None) for operator in chosen}
+        return snapshot(context, self._thread.steering, chosen)
+
+    def in_flight(self, operator: str, limit: int = 100) -> InFlight:
+        """The tuples that workers have taken in for a Python operator and not finished, at most `limit` of them.
+
+        >>> sorted(run.in_flight("H", limit=1).rows[0])
+        ['amount', 'customer', 'id']
+        """
+        check_python(self._thread.context, operator)
+        return in_flight(
+            operator,
+            self._thread.steering.answer(
+                lambda name: e.InFlightRequested(command=name, operator=operator, limit=limit)
+            ),
+        )
+
+    @property
+    def figures(self) -> tuple[WorkerFigures, ...]:
+        """What each Python operator does in each worker now, twice a second: tuples, seconds of work, queue, state.
+
+        >>> [figure.taken for figure in run.figures if figure.worker == "nobody"]
+        []
+        """
+        return figures_of(self.desk)
+
+    def statistics(self, every: float = 0.5) -> Iterator[Statistics]:
+        """Figures of every operator, at once and then every so many seconds until the run has ended.
+
+        Tuples, rates, the share of the time its workers are at work, state, queue and skew between workers. Python
+        operators tell while they work, twice a second; what Spark runs by itself is known when its epoch is over.
+
+        >>> next(finished.statistics())["H"].taken
+        980
+        """
+        if every <= 0:
+            raise RunError(f"Expected a time above 0 seconds, got {every}.")
+        meter = Meter(self)
+        while True:
+            over = self.ended
+            yield meter.read()
+            if over:
+                return
+            self.wait_ended(every)
+
+    @property
+    def console(self) -> tuple[ConsoleLine, ...]:
+        """What Python operators have printed, line by line: the last 2,000 lines.
+
+        >>> finished.console[0].text
+        'the first order'
+        """
+        return tuple(ConsoleLine(at, p.operator, p.epoch, p.text) for at, p in tuple(self.desk.printed))
+
+    # --- pausing and changing ---------------------------------------------------------------------------------------
+
+    def pause(self, mode: e.PauseMode = "direct") -> None:
+        """Stop the run, to look at it. Returns when all has stopped.
+
+        mode: "direct": Python operators stop at their next tuple or mini-step, with tuples in flight; an epoch that
+            Spark runs by itself is cancelled and done again on `resume`, or waited for if it is nearly over.
+            "aligned": the present epoch is finished first; if that takes more than 3 seconds, the run is `pausing`
+            meanwhile.
+
+        >>> run.pause()
+        >>> run.status
+        'paused'
+        """
+        if mode not in get_args(e.PauseMode):
+            raise RunError(f"Expected mode 'direct' or 'aligned', got {mode!r}.")
+        self._thread.steering.answer(
+            lambda name: e.PauseRequested(command=name, mode=mode, at=time.monotonic())
+        )
+
+    def resume(self) -> None:
+        """Go on after a pause.
+
+        >>> run.resume()
+        """
+        self._thread.steering.answer(lambda name: e.ResumeRequested(command=name))
+
+    def modify(
+        self,
+        changes: Mapping[str, Any],
+        *,
+        consistency: e.Consistency = "strict",
+        transfer: Transfer | Mapping[str, Transfer] | None = None,
+    ) -> None:
+        """Replace the logic of operators. It is checked before anything changes.
+
+        Returns when the logic is in force, or after 3 seconds: then it will be when the epoch is over.
+
+        changes: by operator. A Python operator takes an `sv.Operator`, or the source text of one; a native one that
+            keeps nothing (a filter, a select) SQL text (several: a list) or a mapping of its fields, and changes
+            between two epochs, whichever consistency is asked for.
+        consistency: "strict": in force from the next epoch on, for all operators at once: no tuple meets old and new
+            logic. While the run is paused with tuples in flight, or a tuple is held, the present epoch is done again
+            with the new logic. "backward": all workers stop, switch, and go on: a tuple in flight may have met old
+            logic before and meets new logic behind, never the other way round. "none": each worker switches at its
+            next tuple. A stateless operator without anything behind it that needs the order of tuples changes between
+            epochs, whichever is asked for.
+        transfer: a function from the old state (a mapping) to values to set on the new operator, or a mapping of such
+            functions by operator; without one, the new operator gets what the old one had changed.
+
+        >>> run.modify({"H": Highest()}, consistency="none")
+        """
+        if consistency not in get_args(e.Consistency):
+            raise RunError(f"Expected consistency 'strict', 'backward' or 'none', got {consistency!r}.")
+        if not changes:
+            raise RunError('Expected operators to modify, got none: run.modify({"FE": NewFE()}).')
+        self._thread.steering.answer(modification(self._thread.context, changes, consistency, transfer))
+
+    # --- tuples that raised -----------------------------------------------------------------------------------------
+
+    @property
+    def held(self) -> HeldTuple | None:
+        """The tuple that waits for a decision (with `on_error="hold"`); None: there is none.
+
+        >>> holding.wait_until("holding", timeout=60)
+        'holding'
+        >>> holding.held.row["amount"]
+        -1.0
+        """
+        return next(iter(self.holds), None)
+
+    @property
+    def holds(self) -> tuple[HeldTuple, ...]:
+        """All tuples that wait for a decision: several workers may hold one at once.
+
+        >>> [held.operator for held in holding.holds]
+        ['H']
+        """
+        return tuple(map(held_tuple, self.desk.held)) if self._thread.status == "running" else ()
+
+    def retry(self, row: Mapping[str, Any] | None = None, *, operator: str | None = None) -> None:
+        """Process the held tuple again, from where the state was before it.
+
+        row: columns to change in it first. operator: whose tuple, if several are held; by default the first.
+
+        >>> holding.retry({"amount": 1.0})
+        """
+        held = self._held(operator)
+        if row is None:
+            self._thread.steering.answer(
+                lambda name: e.DecisionMade(command=name, hold=held.hold, kind="retry")
+            )
+            return
+        unknown = [c for c in row if c not in held.row]
+        if unknown:
+            raise UnknownName(unknown[0], held.row, what=f"a column of the tuple '{held.operator}' holds")
+        body = dumps({**held.row, **row})
+        self._thread.steering.answer(
+            lambda name: e.DecisionMade(command=name, hold=held.hold, kind="edit", row=body)
+        )
+
+    def skip(self, *, all_like_it: bool = False, operator: str | None = None) -> None:
+        """Leave the held tuple out; it is kept among the `rejected`.
+
+        all_like_it: and all others that raise the same kind of error at the same place, from now on.
+        operator: whose tuple, if several are held; by default the first.
+
+        >>> holding.wait_until("holding", timeout=60)
+        'holding'
+        >>> holding.skip(all_like_it=True)
+        """
+        held = self._held(operator)
+        kind: m.DecisionKind = "skip-all" if all_like_it else "skip"
+        self._thread.steering.answer(lambda name: e.DecisionMade(command=name, hold=held.hold, kind=kind))
+
+    def _held(self, operator: str | None) -> HeldTuple:
+        known = [h for h in self.holds if operator in (None, h.operator)]
+        if not known:
+            about = f" by '{operator}'" if operator else ""
+            raise CommandRefused(
+                f"Expected a tuple that is held{about}, got none: the run is {self.status}.",
+                state=self.status,
+                hint='Start the run with on_error="hold" to have tuples held that raise.',
+            )
+        return known[0]
+
+    # --- moments and breakpoints ------------------------------------------------------------------------------------
 
     def interact(self, operator: str, note: str = "", *, every: float | None = None) -> str | None:
         """Mark this moment, without pausing: the global state after the tuple the operator is at. Returns its name.
 
-        The state itself is looked at later: `sv.open(...).jump("I1")`. `every`: mark a moment every so many seconds.
+        The state itself is looked at later: `sv.open(...).jump("I1")`. Which tuple a Python operator is at, its workers
+        tell twice a second; for operators that Spark runs, and with `every`, it is the share of the epoch's time that
+        had passed.
+
+        note: what the interaction is kept with. every: mark a moment every so many seconds, from now on.
+
+        >>> run.interact("H", "before the change")
+        'I1'
         """
-        names = self._operator_names()
-        if operator not in names:
-            raise UnknownName(operator, names, what="an operator of the run")
+        self._check_operator(operator)
         if every is not None:
             if every <= 0:
                 raise RunError(f"Expected a time above 0 seconds, got {every}.", operator=operator)
-            self._interactions.every(operator, every, note)
+            self._thread.interactions.every(operator, every, note)
             return None
-        name = self._interactions.ask(operator, note)
-        if self._ended.is_set():
+        told = [f.taken for f in self.figures if f.operator == operator]
+        tuples = self.desk.counts.get(operator, (0, 0))[0] + sum(told) if told else None
+        name = self._thread.interactions.ask(operator, note, tuples=tuples)
+        if self.ended:
             raise RunError(
                 "The run has ended: there is nothing to mark.",
                 operator=operator,
@@ -291,196 +513,91 @@ class Run(Commands, Watching):
             )
         return name
 
-    def _operator_names(self) -> list[str]:
-        return list(self._context.plan.graph.ops) if self._context is not None else []
+    @checked_arguments(pause="break_at(...)", tuples="break_at(tuples=...)", outputs="break_at(outputs=...)")
+    def watch(self, operator: str, condition: str, *, limit: int = 100) -> str:
+        """Mark a moment for every tuple an operator takes that meets a condition. The run does not stop.
 
-    def _place_interactions(self, fact: EpochCommitted, *, end: bool = False) -> None:
-        context = self._context
-        assert context is not None
-        made = self._interactions.placed(fact, lambda: context.history.totals(fact.epoch), end=end)
-        if made and context.recording.log is not None:
-            noted = InteractionsMade(at=time.time(), made=made)
-            context.recording.log.append(noted)
-            context.history.add(noted)
+        Returns a name for `unwatch`. The moment is the one after all that came of the tuple.
 
-    # --- running ----------------------------------------------------------------------------------------------------
+        condition: SQL over the tuple; if it names columns that only the output has (the other side of a join), over
+            the rows made from it. limit: how many moments are marked in an epoch at most.
 
-    def _note(self, text: str) -> None:
-        self._message = text
-        log.info(text)
+        >>> run.watch("H", "amount > 97")
+        'W1'
+        """
+        self._check_going(operator)
+        return self._thread.watches.watch(operator, condition, limit)
 
-    def _warn(self, text: str) -> None:
-        """Have a person know: in `progress.note`, and where the program's warnings go."""
-        self._message = text
-        log.warning("run %s: %s", self.id, text)
-
-    def _begin(
+    def break_at(
         self,
-        context: RunContext,
-        epoch_bytes: int | None,
-        interactive: bool | None,
+        operator: str,
+        condition: str | None = None,
         *,
-        before: Callable[[Callable[[], bool]], None] | None = None,
-        publishes: bool = True,
-    ) -> None:
-        """Run in a thread. `before` comes first, and is told how to see whether the run is to stop."""
-        self._context = context
-        self._steering = context.steering = Steering(
-            context.tag,
-            context.spark,
-            stop=self._stop.set,
-            note=self._record,
-            totals=context.history.totals(),
-        )
-        before_it = standing_decisions(context.history)
-        if before_it is not None:
-            self._steering.desk.report(before_it)
-        door = open_door(self, context.recording.path)
-        self._status = "running"
+        tuples: int | None = None,
+        outputs: int | None = None,
+    ) -> str:
+        """Set a breakpoint: the run pauses at a tuple that meets a condition, or after so many tuples.
 
-        def watching() -> bool:
-            return interactive if interactive is not None else self._watchers > 0
+        Returns a name for `unwatch`.
 
-        def work() -> None:
-            try:
-                if before is not None:
-                    before(self._stop.is_set)
-                run_levels(
-                    context,
-                    lambda level: _pacer(context, level, epoch_bytes),
-                    watching=watching,
-                    stopping=self._stop.is_set,
-                    committed=self._committed,
-                )
-                if context.steering is not None and not context.steering.wait_open():
-                    raise RunStopped("The run was stopped.")
-                self._finish_interactions(context)
-                if publishes:
-                    publish(context)
-                self._end("completed")
-            except BaseException as error:
-                self._fail(context, error)
-            finally:
-                try:
-                    context.forget_shared()
-                    self._recording.close()
-                except Exception:  # a session that died, say: the run has ended all the same
-                    log.debug("run %s: clearing up failed", self.id, exc_info=True)
-                finally:
-                    try:
-                        if door is not None:
-                            door.close()
-                        if context.steering is not None:
-                            context.steering.close("" if self._error is None else str(self._error)[:400])
-                    finally:
-                        self._ended.set()
+        condition: for a Python operator a Python expression over the tuple's columns, the operator's states, `row` and
+            `port`; the run stops before the tuple, or after it if a state is named. For other operators and those in
+            batch form SQL as for `watch`; the run stops at the end of the epoch that has such a tuple, whose moment is
+            marked.
+        tuples, outputs: the run pauses when the operator has taken, or given, so many in all: all workers together,
+            exactly, or at the epoch's end for operators of Spark.
 
-        self._thread = threading.Thread(target=work, name=f"samovar-{self.id}", daemon=True)
-        self._thread.start()
+        >>> run.break_at("H", "len(highest) > 100")
+        'B2'
+        """
+        self._check_going(operator)
+        return self._thread.watches.break_at(operator, condition, tuples, outputs)
 
-    def _finish_interactions(self, context: RunContext) -> None:
-        for watch in list(self._watches.values()):
-            watch.finish()
-        if context.history.epochs:
-            self._place_interactions(context.history.epochs[-1], end=True)
+    @property
+    def breakpoints(self) -> tuple[BreakpointSet, ...]:
+        """The breakpoints that stand. One that counts is gone when it was reached.
 
-    def _committed(self, fact: EpochCommitted) -> None:
-        self._last = fact
-        self._place_interactions(fact)
-        self._look_through(fact)
-        log.info("run %s: epoch %d committed in %.2f s", self.id, fact.epoch, fact.seconds)
-        for listener in self._listeners:
-            listener(self.progress)
+        >>> [breakpoint.condition for breakpoint in run.breakpoints]
+        ['len(highest) > 100']
+        """
+        return self._thread.watches.breakpoints
 
-    def _fail(self, context: RunContext, error: BaseException) -> None:
-        if self._stop.is_set():
-            error = RunStopped(
-                "The run was stopped.", hint=f"Go on with sv.open({str(self._recording.path)!r}).resume()."
-            )
-        try:
-            self._error = explain_failure(context, error)
-        except BaseException as second:  # the explanation itself failed: show the first error
-            log.debug("could not explain a failure", exc_info=second)
-            self._error = error
-        if isinstance(error, RecordingInUse):  # what lies there is the other's by now
-            self._recording.close()
-        self._log_failure(context)
-        log.debug("run %s failed:\n%s", self.id, "".join(traceback.format_exception(error)))
-        try:
-            if self._recording.log is not None:
-                self._recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
-        except Exception:
-            log.debug("run %s: the failed attempt could not be removed", self.id, exc_info=True)
-        self._end("stopped" if isinstance(self._error, RunStopped) else "failed")
+    def unwatch(self, name: str) -> None:
+        """Remove a watch or a breakpoint.
 
-    def _log_failure(self, context: RunContext) -> None:
-        """What the failed epoch covered, so that its failure can be looked at later."""
-        if self._stop.is_set() or self._recording.log is None:
-            return
-        try:
-            fact = failed_fact(context)
-            if fact is None:
-                return
-            self._finish_interactions(context)
-            self._recording.log.append(fact)
-        except Exception:
-            log.debug("the failed epoch could not be logged", exc_info=True)
+        >>> run.unwatch("B2")
+        """
+        self._thread.watches.remove(name)
 
-    def _end(self, status: Status) -> None:
-        error = self._error
-        self._seconds = time.time() - self._started
-        if self._recording.log is not None:
-            try:
-                self._recording.log.append(
-                    RunEnded(
-                        at=time.time(),
-                        status=status,
-                        error=None if error is None else str(error)[:4000],
-                        operator=getattr(error, "operator", None),
-                    )
-                )
-            except StorageProblem:
-                log.debug("the end could not be logged", exc_info=True)
-        self._status = status
-        if self._scratch is not None and status != "completed":
-            shutil.rmtree(self._scratch, ignore_errors=True)
+    @property
+    def reached(self) -> tuple[BreakpointReached, ...]:
+        """The breakpoints at which the run is paused; empty when it is not, or for another reason.
 
-    def __del__(self) -> None:
-        if self._scratch is not None and self._ended.is_set():
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        >>> run.reached
+        ()
+        """
+        return () if self.ended else self._thread.watches.reached
 
+    def stop(self, *, wait: bool = True) -> None:
+        """Stop the run. Committed epochs are kept; the run can be resumed.
 
-# --- helpers ------------------------------------------------------------------------------------------------
+        wait: whether to return only when the run has stopped. From a function that `on_progress` calls, use False.
 
+        >>> run.stop()
+        >>> run.status
+        'stopped'
+        """
+        self._thread.stop.set()
+        self.desk.ask(lambda name: e.StopRequested(command=name))
+        cancel_tagged(self._thread.context.spark, self.id)
+        if wait:
+            self._thread.ended.wait()
 
-def _pacer(context: RunContext, level: int, epoch_bytes: int | None) -> Pacer:
-    plan = context.plan
-    whole = plan.placement.build_weight(level, {n: s.size for n, s in context.sources.items()})
-    python = [
-        n for n in plan.graph.ops if plan.shape(n) in ("python", "batches") and plan.placement.works(n, level)
-    ]
-    filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
-    return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=epoch_bytes)
+    def _check_operator(self, operator: str) -> None:
+        if operator not in self.graph.ops:
+            raise UnknownName(operator, self.graph.ops, what="an operator of the run")
 
-
-def progress_of(run: Run) -> Progress:
-    """A run's progress from its committed epochs."""
-    context = run._context
-    if context is None:
-        return Progress(run.id, "", run.status, 0, 0.0, time.time() - run._started, note=run._message)
-    seconds = run._seconds if run._seconds is not None else time.time() - run._started
-    made = recorded_progress(
-        context.recording, context.history, context.plan.graph.ops.values(), run.status, seconds
-    )
-    fraction = 1.0 if run.status == "completed" else _fraction(context)
-    return replace(made, fraction=fraction, note=run._message)
-
-
-def _fraction(context: RunContext) -> float:
-    total = done = 0
-    for level in range(context.plan.placement.levels):
-        for stream in streams_of(context, level):
-            if stream.name in context.sources:
-                total += sum(stream.sizes)
-                done += sum(stream.sizes[: stream.taken])
-    return done / total if total else 0.0
+    def _check_going(self, operator: str) -> None:
+        if self.ended:
+            raise RunError("The run has ended.", hint="Use sv.open(run.recording).first(...) or .log(...).")
+        self._check_operator(operator)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import cast
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +19,33 @@ from samovar.record.store import History, Recording
 from samovar.runtime.progress import OperatorProgress, Progress, Status
 from samovar.runtime.workflow_file import read_graph
 
-__all__ = ["past_progress", "read_result", "recorded_progress", "status_of"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["past_progress", "read_result", "recorded_progress", "result_frame", "status_of"]
 
 
 def read_result(recording: Recording, history: History, graph: Graph, sink: str) -> pa.Table:
     """A sink's rows over the committed epochs, in epoch order."""
+    folders = _result_folders(recording, history, graph, sink)
+    files = [f for folder in folders for f in sorted(folder.glob("*.parquet"))]
+    if not files:
+        return pa.table({})
+    tables = [_as_spark_has_it(pq.read_table(f, coerce_int96_timestamp_unit="us")) for f in files]
+    filled = [t for t in tables if t.num_rows] or tables[:1]
+    return pa.concat_tables(filled)
+
+
+def result_frame(
+    spark: SparkSession, recording: Recording, history: History, graph: Graph, sink: str
+) -> DataFrame:
+    """A sink's rows over the committed epochs as a DataFrame that reads the recording's files."""
+    folders = [str(folder) for folder in _result_folders(recording, history, graph, sink)]
+    return spark.read.parquet(*folders) if folders else spark.createDataFrame([], "")
+
+
+def _result_folders(recording: Recording, history: History, graph: Graph, sink: str) -> list[Path]:
+    """Where the rows lie that a sink kept. Raises for a sink that keeps none."""
     names = [o.name for o in graph.sinks]
     if sink not in names:
         raise UnknownName(sink, names, what="a sink")
@@ -33,12 +56,7 @@ def read_result(recording: Recording, history: History, graph: Graph, sink: str)
             operator=sink,
             hint="Use .sink(name) to keep rows in the recording.",
         )
-    files = [f for p in recording.parts("results", sink, history.epochs) for f in sorted(p.glob("*.parquet"))]
-    if not files:
-        return pa.table({})
-    tables = [_as_spark_has_it(pq.read_table(f, coerce_int96_timestamp_unit="us")) for f in files]
-    filled = [t for t in tables if t.num_rows] or tables[:1]
-    return pa.concat_tables(filled)
+    return recording.parts("results", sink, history.epochs)
 
 
 def _as_spark_has_it(table: pa.Table) -> pa.Table:

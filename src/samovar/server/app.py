@@ -45,7 +45,7 @@ _MISSING = """<!doctype html><meta charset="utf-8"><title>Samovar</title>
 (or <code>npm ci &amp;&amp; npm run build</code> in <code>web/</code>), then reload.</p></body>"""
 
 
-class Answer(JSONResponse):
+class AsciiResponse(JSONResponse):
     """JSON in ASCII, so that text which is no Unicode (half a pair) is given back as it came."""
 
     def render(self, content: Any) -> bytes:
@@ -69,7 +69,7 @@ def make_app(
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere
         redoc_url=None,
-        default_response_class=Answer,
+        default_response_class=AsciiResponse,
     )
     app.state.parts = parts
     for module in (
@@ -93,16 +93,16 @@ def make_app(
 
 def _answer_errors(app: FastAPI) -> None:
     @app.exception_handler(SamovarError)
-    async def known(_: Request, error: SamovarError) -> Answer:
-        return Answer({"error": problem_data(error)}, status_of(error))
+    async def known(_: Request, error: SamovarError) -> AsciiResponse:
+        return AsciiResponse({"error": problem_data(error)}, status_of(error))
 
     @app.exception_handler(TooLarge)
-    async def too_large(_: Request, error: TooLarge) -> Answer:
+    async def too_large(_: Request, error: TooLarge) -> AsciiResponse:
         problem = {"kind": "TooLarge", "message": error.detail, "hint": error.hint, "operator": None}
-        return Answer({"error": problem}, error.status_code, {"connection": "close"})
+        return AsciiResponse({"error": problem}, error.status_code, {"connection": "close"})
 
     @app.exception_handler(RequestValidationError)
-    async def unreadable(_: Request, error: RequestValidationError) -> Answer:
+    async def unreadable(_: Request, error: RequestValidationError) -> AsciiResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         problem = {
@@ -111,17 +111,17 @@ def _answer_errors(app: FastAPI) -> None:
             "hint": "See /openapi.json for what this route takes.",
             "operator": None,
         }
-        return Answer({"error": problem}, 422)
+        return AsciiResponse({"error": problem}, 422)
 
     @app.exception_handler(UnicodeError)
-    async def no_text(_: Request, error: UnicodeError) -> Answer:
+    async def no_text(_: Request, error: UnicodeError) -> AsciiResponse:
         problem = {
             "kind": "BadRequest",
             "message": f"Expected text in Unicode, got {error}.",
             "hint": None,
             "operator": None,
         }
-        return Answer({"error": problem}, 422)
+        return AsciiResponse({"error": problem}, 422)
 
 
 def _serve_pages(app: FastAPI, static: Path) -> None:

@@ -12,7 +12,7 @@ from samovar.cli.attach.attach_interpreter import Attached
 from samovar.cli.attach.attach_screen import LiveScreen
 from samovar.cli.conductor import Output, session, spark_settings
 from samovar.cli.debug.debug_command import Talk, scripted
-from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.debug.debug_interpreter import PromptAnswer
 from samovar.cli.named_recordings import find_run
 from samovar.cli.shared_options import Conf, Each, Folder, OneRun, Script
 from samovar.cli.terminal import output
@@ -89,7 +89,7 @@ class _Talk(Talk):
             self._show_held(status.data["held"])
         self.screen.console.print("`help` lists the commands.", style="dim", markup=False)
 
-    def _tell(self, line: str, answer: Answer) -> None:
+    def _tell(self, line: str, answer: PromptAnswer) -> None:
         super()._tell(line, answer)
         self._decided = answer.verb in DECISIONS
 

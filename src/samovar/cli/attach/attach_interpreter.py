@@ -14,8 +14,8 @@ from typing import Any
 
 from samovar import errors
 from samovar.cli.debug.debug_arguments import is_whole, literal, whole
-from samovar.cli.debug.debug_interpreter import Answer, Debugger
-from samovar.cli.debug.debug_place import Mark
+from samovar.cli.debug.debug_interpreter import Debugger, PromptAnswer
+from samovar.cli.debug.debug_place import Bookmark
 from samovar.cli.debug.debug_values import PAGE, page_of
 from samovar.cli.debug.debug_words import COMMANDS, Command, Names, Word, find_command, words
 from samovar.cli.named_workflows import load_operator
@@ -81,7 +81,7 @@ class Attached:
         self.operator = next(iter(working or graph.ops))
         self._travel = travel
         self._debugger: Debugger | None = None
-        self._does: dict[str, Callable[[str, list[Word]], Answer]] = {
+        self._does: dict[str, Callable[[str, list[Word]], PromptAnswer]] = {
             "status": lambda rest, said: self._live("status"),
             "pause": lambda rest, said: self._live("pause", mode=said[0].text if said else "direct"),
             "resume": lambda rest, said: self._live("resume"),
@@ -89,13 +89,13 @@ class Attached:
             "wait": self._wait,
             "inspect": self._inspect,
             "flight": self._flight,
-            "stats": lambda rest, said: Answer("stats", self._ask("statistics")),
+            "stats": lambda rest, said: PromptAnswer("stats", self._ask("statistics")),
             "break": self._break,
             "watch": self._watch,
             "unwatch": lambda rest, said: self._live("unwatch", name=rest),
-            "breakpoints": lambda rest, said: Answer("breakpoints", self._ask("breakpoints")),
+            "breakpoints": lambda rest, said: PromptAnswer("breakpoints", self._ask("breakpoints")),
             "interact": self._interact,
-            "held": lambda rest, said: Answer("held", self._ask("held")),
+            "held": lambda rest, said: PromptAnswer("held", self._ask("held")),
             "retry": self._retry,
             "skip": lambda rest, said: self._live("skip", all_like_it=rest == "all"),
             "modify": self._modify,
@@ -120,12 +120,12 @@ class Attached:
     def failed(self) -> bool:
         return False
 
-    def mark(self) -> tuple[Debugger | None, Mark | None, str]:
+    def mark(self) -> tuple[Debugger | None, Bookmark | None, str]:
         """Where this is now."""
         made = self._debugger
         return made, None if made is None else made.mark(), self.operator
 
-    def restore(self, mark: tuple[Debugger | None, Mark | None, str]) -> None:
+    def restore(self, mark: tuple[Debugger | None, Bookmark | None, str]) -> None:
         """Go back to a mark."""
         made, at, self.operator = mark
         if made is not None and at is not None:
@@ -139,11 +139,11 @@ class Attached:
             made = self._debugger.names()
         return replace(made, commands=tuple(LIVE))
 
-    def do(self, line: str) -> Answer:
+    def do(self, line: str) -> PromptAnswer:
         """Interpret one command. Raises SamovarError."""
         said = words(line)
         if not said:
-            return Answer("status", self._ask("status"))
+            return PromptAnswer("status", self._ask("status"))
         rest = line[said[0].end :].strip()
         name = self._named(said[0].text)
         if name == "help":
@@ -164,9 +164,9 @@ class Attached:
                 return fitting[0]
             raise UnknownName(word, [*LIVE, *COMMANDS], what="a command") from None
 
-    def _go_back(self, name: str, line: str) -> Answer:
+    def _go_back(self, name: str, line: str) -> PromptAnswer:
         if name == "quit":
-            return Answer("quit")
+            return PromptAnswer("quit")
         made = self._debugger
         if made is not None and name in FRESH and (name in FRESH[:5] or made.mark().moment is None):
             known = made.past
@@ -179,14 +179,14 @@ class Attached:
         self.operator = self.debugger.operator
         return answer
 
-    def _help(self, rest: str) -> Answer:
+    def _help(self, rest: str) -> PromptAnswer:
         said = words(rest)
         chosen: list[Command] = [*LIVE.values(), *COMMANDS.values()]
         if said:
             name = self._named(said[0].text)
             chosen = [LIVE[name] if name in LIVE else COMMANDS[name]]
         data = [{"name": c.name, "letter": c.letter, "usage": c.usage, "does": c.does} for c in chosen]
-        return Answer("help", {"commands": data})
+        return PromptAnswer("help", {"commands": data})
 
     # --- live -------------------------------------------------------------------------------------------------------
 
@@ -197,15 +197,15 @@ class Attached:
         made: dict[str, Any] = pickle.loads(reply.body)
         return made
 
-    def _live(self, do: str, **arguments: Any) -> Answer:
-        return Answer(do, self._ask(do, **arguments))
+    def _live(self, do: str, **arguments: Any) -> PromptAnswer:
+        return PromptAnswer(do, self._ask(do, **arguments))
 
-    def _wait(self, rest: str, said: list[Word]) -> Answer:
+    def _wait(self, rest: str, said: list[Word]) -> PromptAnswer:
         states = tuple(w.text for w in said) or ("paused", "holding")
         while True:
             found = self._ask("wait", states=states)
             if found.pop("waited"):
-                return Answer("wait", found)
+                return PromptAnswer("wait", found)
 
     def _known(self, said: list[Word], verb: str) -> str:
         if not said:
@@ -215,7 +215,7 @@ class Attached:
         self.operator = said[0].text
         return self.operator
 
-    def _inspect(self, rest: str, said: list[Word]) -> Answer:
+    def _inspect(self, rest: str, said: list[Word]) -> PromptAnswer:
         found = self._ask("inspect", operator=self._known(said, "inspect"))
         states = found.pop("state")
         if len(said) > 1:
@@ -223,38 +223,40 @@ class Attached:
                 raise UnknownName(said[1].text, states, what=f"a state of '{self.operator}'")
             states = {said[1].text: states[said[1].text]}
         size = PAGE if len(states) == 1 else 10
-        return Answer("inspect", {**found, "states": [page_of(n, v, size=size) for n, v in states.items()]})
+        return PromptAnswer(
+            "inspect", {**found, "states": [page_of(n, v, size=size) for n, v in states.items()]}
+        )
 
-    def _flight(self, rest: str, said: list[Word]) -> Answer:
+    def _flight(self, rest: str, said: list[Word]) -> PromptAnswer:
         operator = self._known(said, "flight")
         limit = whole(said[1].text, "a number of tuples") if len(said) > 1 else 10
-        return Answer("flight", self._ask("in_flight", operator=operator, limit=limit))
+        return PromptAnswer("flight", self._ask("in_flight", operator=operator, limit=limit))
 
-    def _break(self, rest: str, said: list[Word]) -> Answer:
+    def _break(self, rest: str, said: list[Word]) -> PromptAnswer:
         operator = self._known(said, "break")
         if len(said) == 3 and said[1].text in ("tuples", "outputs") and is_whole(said[2].text):
             how: dict[str, Any] = {said[1].text: whole(said[2].text, "a number of tuples")}
         else:
             how = {"condition": self._condition(rest, said)}
-        return Answer(
+        return PromptAnswer(
             "break", {"operator": operator, **self._ask("break_at", operator=operator, **how), **how}
         )
 
-    def _watch(self, rest: str, said: list[Word]) -> Answer:
+    def _watch(self, rest: str, said: list[Word]) -> PromptAnswer:
         how = {"operator": self._known(said, "watch"), "condition": self._condition(rest, said)}
-        return Answer("watch", {**how, **self._ask("watch", **how)})
+        return PromptAnswer("watch", {**how, **self._ask("watch", **how)})
 
     @staticmethod
     def _condition(rest: str, said: list[Word]) -> str:
         """The condition behind the operator's name, with or without quotes around it."""
         return said[1].text if len(said) == 2 and said[1].quoted else rest[said[0].end :].strip()
 
-    def _interact(self, rest: str, said: list[Word]) -> Answer:
+    def _interact(self, rest: str, said: list[Word]) -> PromptAnswer:
         operator = self._known(said, "interact")
         found = self._ask("interact", operator=operator, note=rest[said[0].end :].strip())
-        return Answer("interact", {"operator": operator, **found})
+        return PromptAnswer("interact", {"operator": operator, **found})
 
-    def _retry(self, rest: str, said: list[Word]) -> Answer:
+    def _retry(self, rest: str, said: list[Word]) -> PromptAnswer:
         row = {}
         for word in said:
             name, joined, value = word.text.partition("=")
@@ -263,7 +265,7 @@ class Attached:
             row[name] = literal(value)
         return self._live("retry", row=row or None)
 
-    def _modify(self, rest: str, said: list[Word]) -> Answer:
+    def _modify(self, rest: str, said: list[Word]) -> PromptAnswer:
         changes = {}
         for word in said:
             name, joined, named = word.text.partition("=")

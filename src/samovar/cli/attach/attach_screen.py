@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.debug.debug_interpreter import PromptAnswer
 from samovar.cli.debug.debug_screen import Screen
 from samovar.cli.debug.debug_values import row_text
 from samovar.graph.workflow import Graph
@@ -37,7 +37,7 @@ class LiveScreen(Screen):
             "held": self._held,
         }
 
-    def _status(self, answer: Answer) -> None:
+    def _status(self, answer: PromptAnswer) -> None:
         now = answer.data
         self._say(
             Text.assemble(
@@ -63,7 +63,7 @@ class LiveScreen(Screen):
         about = row_text(one["row"]) if one["row"] is not None else one["note"]
         self._say(Text.assemble(("reached ", "yellow"), f"{one['name']} at {one['operator']}: {about}"))
 
-    def _inspect(self, answer: Answer) -> None:
+    def _inspect(self, answer: PromptAnswer) -> None:
         data = answer.data
         if not data["consistent"]:
             self._say("Of each worker at its own instant:", "dim")
@@ -71,11 +71,11 @@ class LiveScreen(Screen):
             self._say(f"At the end of {counted(data['epoch'], 'epoch')}:", "dim")
         else:
             self._say("No tuple has come yet.", "dim")
-        self._state(Answer("state", {**data, "search": None}))
+        self._state(PromptAnswer("state", {**data, "search": None}))
         if data["note"]:
             self._say(data["note"], "yellow")
 
-    def _flight(self, answer: Answer) -> None:
+    def _flight(self, answer: PromptAnswer) -> None:
         for row in answer.data["rows"]:
             self._say(row_text(row))
         if answer.data["more"]:
@@ -83,7 +83,7 @@ class LiveScreen(Screen):
         elif not answer.data["rows"]:
             self._say("No tuple is in flight.", "dim")
 
-    def _stats(self, answer: Answer) -> None:
+    def _stats(self, answer: PromptAnswer) -> None:
         table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
         table.add_column("operator", no_wrap=True, overflow="ellipsis")
         for title in ("taken", "given", "a second", "busy", "workers", "queue", "state", "skew"):
@@ -103,16 +103,16 @@ class LiveScreen(Screen):
             )
         self.console.print(table)
 
-    def _watch(self, answer: Answer) -> None:
+    def _watch(self, answer: PromptAnswer) -> None:
         data = answer.data
         self._say(f"{data['name']}: marks tuples of {data['operator']}, {data['condition']}.")
 
-    def _break(self, answer: Answer) -> None:
+    def _break(self, answer: PromptAnswer) -> None:
         data = answer.data
         number = next((f"{data[n]:,} {n}" for n in ("tuples", "outputs") if n in data), None)
         self._say(f"{data['name']}: pauses at {data['operator']}, {number or data['condition']}.")
 
-    def _breakpoints(self, answer: Answer) -> None:
+    def _breakpoints(self, answer: PromptAnswer) -> None:
         for b in answer.data["breakpoints"]:
             number = next((f"{b[n]:,} {n}" for n in ("tuples", "outputs") if b[n] is not None), None)
             hits = f", met {counted(b['hits'], 'time')}" if b["hits"] else ""
@@ -122,7 +122,7 @@ class LiveScreen(Screen):
         for one in answer.data["reached"]:
             self._reached(one)
 
-    def _held(self, answer: Answer) -> None:
+    def _held(self, answer: PromptAnswer) -> None:
         for one in answer.data["held"]:
             self._say(Text.assemble((one["operator"], "bold"), f" holds {row_text(one['row'])}"))
             self._say(one["traceback"])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from samovar.cli.conductor import INTERRUPTED, Output, session, spark_settings
-from samovar.cli.debug.debug_interpreter import Answer, Debugger
+from samovar.cli.debug.debug_interpreter import Debugger, PromptAnswer
 from samovar.cli.debug.debug_screen import Screen
 from samovar.cli.debug.debug_values import plain
 from samovar.cli.debug.debug_words import completions, split_commands
@@ -227,9 +227,9 @@ class Talk:
 
     # --- at work ----------------------------------------------------------------------------------------------------
 
-    def _work(self, do: Callable[[], Answer]) -> Answer:
+    def _work(self, do: Callable[[], PromptAnswer]) -> PromptAnswer:
         """Interpret a command in a thread of its own; Ctrl-C cancels its jobs and raises Cancelled."""
-        made: list[Answer] = []
+        made: list[PromptAnswer] = []
         problems: list[BaseException] = []
 
         def work() -> None:
@@ -267,7 +267,7 @@ class Talk:
 
     # --- what is said -----------------------------------------------------------------------------------------------
 
-    def _tell(self, line: str, answer: Answer) -> None:
+    def _tell(self, line: str, answer: PromptAnswer) -> None:
         if not self.json:
             self.screen.show(answer)
             return

@@ -1,8 +1,8 @@
 """The interpreter of `samovar debug`: a line goes in, an answer comes out. Knows no terminal.
 
-`Debugger.do` interprets one command and returns an `Answer` of plain fields, which `debug_screen` draws and `--json`
-prints. A command that fails raises a SamovarError and leaves the moment as it was. Not safe for several threads at a
-time, but any thread may call it.
+`Debugger.do` interprets one command and returns a `PromptAnswer` of plain fields, which `debug_screen` draws and
+`--json` prints. A command that fails raises a SamovarError and leaves the moment as it was. Not safe for several
+threads at a time, but any thread may call it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from samovar.cli.debug.debug_arguments import (
     usage,
     whole,
 )
-from samovar.cli.debug.debug_place import Place
+from samovar.cli.debug.debug_place import DebugPlace
 from samovar.cli.debug.debug_values import PAGE, change_data, page_of
 from samovar.cli.debug.debug_words import COMMANDS, Names, find_command, words
 from samovar.errors import TimeTravelError, UnknownName
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from samovar.replay.moment import Moment
     from samovar.replay.past import Past
 
-__all__ = ["Answer", "Debugger"]
+__all__ = ["Debugger", "PromptAnswer"]
 
 STEPS = ("over", "into", "out")
 SHOWN = 10
@@ -41,7 +41,7 @@ LOGGED = 1_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class PromptAnswer:
     """What a command gave. `moved` says that the moment is another one now."""
 
     verb: str
@@ -49,25 +49,25 @@ class Answer:
     moved: bool = False
 
 
-class Debugger(Place):
+class Debugger(DebugPlace):
     """A place in the past of a run, and the commands that move it."""
 
     def __init__(self, past: Past, *, show_progress: bool = False) -> None:
         super().__init__(past)
         self._show_progress = show_progress
         self._seen: dict[str, tuple[str, ...]] = {}
-        self._does: dict[str, Callable[[str], Answer]] = {
+        self._does: dict[str, Callable[[str], PromptAnswer]] = {
             name: getattr(self, f"_{name}") for name in COMMANDS if name != "quit"
         }
 
-    def do(self, line: str) -> Answer:
+    def do(self, line: str) -> PromptAnswer:
         """Interpret one command. Raises SamovarError; the moment and the operator then stay as they were."""
         said = words(line)
         if not said:
-            return Answer("where")
+            return PromptAnswer("where")
         command = find_command(said[0].text)
         if command.name == "quit":
-            return Answer("quit")
+            return PromptAnswer("quit")
         before = self.mark()
         try:
             return self._does[command.name](line[said[0].end :].strip())
@@ -75,13 +75,13 @@ class Debugger(Place):
             self.restore(before)
             raise
 
-    def opening(self) -> Answer:
+    def opening(self) -> PromptAnswer:
         """The moment the run is opened at, as an answer."""
         return self._here("where", moved=True)
 
     # --- moving -----------------------------------------------------------------------------------------------------
 
-    def _jump(self, rest: str) -> Answer:
+    def _jump(self, rest: str) -> PromptAnswer:
         said = words(rest)
         match [w.text for w in said]:
             case ["end"]:
@@ -100,11 +100,11 @@ class Debugger(Place):
                 return self._jump_to_interaction(name)
         raise usage("jump", f"Expected `{COMMANDS['jump'].usage}`, got `jump {rest}`.")
 
-    def _jump_to(self, operator: str, number: str) -> Answer:
+    def _jump_to(self, operator: str, number: str) -> PromptAnswer:
         moment = self.past.jump(operator, tuples=whole(number, "a number of tuples"))
         return self._go("jump", moment, operator)
 
-    def _jump_to_interaction(self, name: str) -> Answer:
+    def _jump_to_interaction(self, name: str) -> PromptAnswer:
         known = {str(i.id): i for i in self._interactions_found()}
         if name not in known:
             places = [*known, *self.graph.ops, "start", "end"]
@@ -113,81 +113,81 @@ class Debugger(Place):
         operator = chosen.operator if chosen.operator in self.graph.ops else None
         return self._go("jump", self.past.jump(chosen.id), operator)
 
-    def _over(self, rest: str) -> Answer:
+    def _over(self, rest: str) -> PromptAnswer:
         operator = self._one_operator("over", rest)
         return self._go("over", self.moment.step_over(operator), operator)
 
-    def _into(self, rest: str) -> Answer:
+    def _into(self, rest: str) -> PromptAnswer:
         operator = self._one_operator("into", rest)
         inside = (*self.inside, operator)
         return self._go("into", self.moment.step_into(operator), operator, inside)
 
-    def _out(self, rest: str) -> Answer:
+    def _out(self, rest: str) -> PromptAnswer:
         nothing_more("out", rest)
         moment = self.moment.step_out()
         # Next comes another tuple of the operator that was stepped into, or else of the one around it.
         next_ones = [op for op in reversed(self.inside) if moment.pending(op, 1)]
         return self._go("out", moment, next_ones[0] if next_ones else None, self.inside[:-1])
 
-    def _back(self, rest: str) -> Answer:
+    def _back(self, rest: str) -> PromptAnswer:
         nothing_more("back", rest)
         self.move_back()
         return self._here("back", moved=True)
 
-    def _when(self, rest: str) -> Answer:
+    def _when(self, rest: str) -> PromptAnswer:
         operator, predicate = self._operator_and_text("when", rest)
         found = self._ask(self.past, "first", "when")(operator, predicate)
         asked = {"operator": operator, "predicate": predicate}
         return self._found("when", found, operator, asked)
 
-    def _changed(self, rest: str) -> Answer:
+    def _changed(self, rest: str) -> PromptAnswer:
         operator, text = self._operator_and_text("changed", rest)
         key = literal(text)
         found = self._ask(self.moment, "last_change", "changed")(operator, key)
         return self._found("changed", found, operator, {"operator": operator, "key": key})
 
-    def _found(self, verb: str, moment: Moment | None, operator: str, asked: dict[str, Any]) -> Answer:
+    def _found(self, verb: str, moment: Moment | None, operator: str, asked: dict[str, Any]) -> PromptAnswer:
         if moment is None:
             self.operator = operator
-            return Answer(verb, {"found": False, **asked})
+            return PromptAnswer(verb, {"found": False, **asked})
         made = self._go(verb, moment, operator)
-        return Answer(verb, {"found": True, **asked, **made.data}, moved=True)
+        return PromptAnswer(verb, {"found": True, **asked, **made.data}, moved=True)
 
-    def _where(self, rest: str) -> Answer:
+    def _where(self, rest: str) -> PromptAnswer:
         nothing_more("where", rest)
         return self._here("where", moved=True)
 
     def _go(
         self, verb: str, moment: Moment, operator: str | None = None, inside: tuple[str, ...] = ()
-    ) -> Answer:
+    ) -> PromptAnswer:
         self.move(moment, operator, inside=inside, step=verb in STEPS)
         return self._here(verb, moved=True)
 
-    def _here(self, verb: str, *, moved: bool) -> Answer:
+    def _here(self, verb: str, *, moved: bool) -> PromptAnswer:
         changes = [change_data(c) for c in self.moment.changes]
-        return Answer(
+        return PromptAnswer(
             verb, {"moment": self.where_data(), "last": self.step_data(), "changes": changes}, moved
         )
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def _last(self, rest: str) -> Answer:
+    def _last(self, rest: str) -> PromptAnswer:
         nothing_more("last", rest)
-        return Answer("last", {"last": self.step_data()})
+        return PromptAnswer("last", {"last": self.step_data()})
 
-    def _changes(self, rest: str) -> Answer:
+    def _changes(self, rest: str) -> PromptAnswer:
         nothing_more("changes", rest)
-        return Answer("changes", {"changes": [change_data(c) for c in self.moment.changes]})
+        return PromptAnswer("changes", {"changes": [change_data(c) for c in self.moment.changes]})
 
-    def _counters(self, rest: str) -> Answer:
+    def _counters(self, rest: str) -> PromptAnswer:
         nothing_more("counters", rest)
-        return Answer("counters", {"moment": self.where_data()})
+        return PromptAnswer("counters", {"moment": self.where_data()})
 
-    def _ops(self, rest: str) -> Answer:
+    def _ops(self, rest: str) -> PromptAnswer:
         nothing_more("ops", rest)
-        return Answer("ops", {"moment": self.where_data()})
+        return PromptAnswer("ops", {"moment": self.where_data()})
 
-    def _state(self, rest: str) -> Answer:
+    def _state(self, rest: str) -> PromptAnswer:
         said = words(rest)
         operator = self.operator
         if said and said[0].text in self.graph.ops:
@@ -205,16 +205,16 @@ class Debugger(Place):
         size = PAGE if len(chosen) == 1 else SHOWN
         pages = [page_of(n, v, search=search, page=page, size=size) for n, v in chosen.items()]
         self.operator = operator
-        return Answer("state", {"operator": operator, "search": search, "states": pages})
+        return PromptAnswer("state", {"operator": operator, "search": search, "states": pages})
 
-    def _pending(self, rest: str) -> Answer:
+    def _pending(self, rest: str) -> PromptAnswer:
         operator = self._one_operator("pending", rest)
         rows = [t.row for t in self.moment.pending(operator, SHOWN)]
         waiting = max(self.waiting(operator, self.moment.counters), len(rows))
         self.operator = operator
-        return Answer("pending", {"operator": operator, "waiting": waiting, "rows": rows})
+        return PromptAnswer("pending", {"operator": operator, "waiting": waiting, "rows": rows})
 
-    def _lines(self, rest: str) -> Answer:
+    def _lines(self, rest: str) -> PromptAnswer:
         operator = self._one_operator("lines", rest)
         found = self._ask(self.moment, "lines", "lines")(operator)
         self.operator = operator
@@ -229,9 +229,9 @@ class Debugger(Place):
             }
             for line in found
         ]
-        return Answer("lines", {"operator": operator, "lines": lines})
+        return PromptAnswer("lines", {"operator": operator, "lines": lines})
 
-    def _interactions(self, rest: str) -> Answer:
+    def _interactions(self, rest: str) -> PromptAnswer:
         nothing_more("interactions", rest)
         found = [
             {
@@ -246,14 +246,14 @@ class Debugger(Place):
             }
             for i in self._ask(self.past, "interactions", "interactions")
         ]
-        return Answer("interactions", {"interactions": found})
+        return PromptAnswer("interactions", {"interactions": found})
 
     def _interactions_found(self) -> list[Any]:
         return list(getattr(self.past, "interactions", ()))
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
-    def _why(self, rest: str) -> Answer:
+    def _why(self, rest: str) -> PromptAnswer:
         said = words(rest)
         sinks = [op.name for op in self.graph.sinks]
         if not said:
@@ -269,9 +269,9 @@ class Debugger(Place):
         rows = [
             {"operator": o.operator, "epoch": getattr(o, "epoch", None), "row": dict(o.row)} for o in origins
         ]
-        return Answer("why", {"sink": sink, "asked": row, "origins": rows})
+        return PromptAnswer("why", {"sink": sink, "asked": row, "origins": rows})
 
-    def _log(self, rest: str) -> Answer:
+    def _log(self, rest: str) -> PromptAnswer:
         operator, text = self._operator_and_text("log", rest)
         at = text.lower().rfind(" where ")
         expression, where = (text, None) if at < 0 else (text[:at].strip(), text[at + 7 :].strip())
@@ -279,9 +279,9 @@ class Debugger(Place):
         self.operator = operator
         head = table.slice(0, LOGGED)
         asked = {"operator": operator, "expression": expression, "where": where}
-        return Answer("log", {**asked, "rows": table.num_rows, "head": head})
+        return PromptAnswer("log", {**asked, "rows": table.num_rows, "head": head})
 
-    def _fork(self, rest: str) -> Answer:
+    def _fork(self, rest: str) -> PromptAnswer:
         from samovar.cli.named_workflows import load_operator
 
         changes = {}
@@ -298,7 +298,7 @@ class Debugger(Place):
         except BaseException:
             run.stop()
             raise
-        return Answer(
+        return PromptAnswer(
             "fork",
             {
                 "run": run.id,
@@ -309,10 +309,10 @@ class Debugger(Place):
             },
         )
 
-    def _help(self, rest: str) -> Answer:
+    def _help(self, rest: str) -> PromptAnswer:
         chosen = [find_command(w.text) for w in words(rest)[:1]] or list(COMMANDS.values())
         data = [{"name": c.name, "letter": c.letter, "usage": c.usage, "does": c.does} for c in chosen]
-        return Answer("help", {"commands": data})
+        return PromptAnswer("help", {"commands": data})
 
     # --- names ------------------------------------------------------------------------------------------------------
 

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from samovar.replay.moment import Moment
     from samovar.replay.past import Past
 
-__all__ = ["Mark", "Place"]
+__all__ = ["Bookmark", "DebugPlace"]
 
 
 @dataclass(frozen=True)
-class Mark:
+class Bookmark:
     """The moment looked at, the operator used last, the operators stepped into, and the mark before the last step."""
 
     moment: Moment | None
     operator: str
     inside: tuple[str, ...]
-    before: Mark | None
+    before: Bookmark | None
 
 
-class Place:
+class DebugPlace:
     """A moment of a run and the operator looked at. The moment is computed when it is first asked for."""
 
     def __init__(self, past: Past) -> None:
@@ -38,7 +38,7 @@ class Place:
         self.epochs = len(past.history.epochs)
         self.operator = self._first_operator()
         self.inside: tuple[str, ...] = ()
-        self.before: Mark | None = None
+        self.before: Bookmark | None = None
         self._moment: Moment | None = None
 
     @property
@@ -69,11 +69,11 @@ class Place:
                 return found
         return self.past.jump()
 
-    def mark(self) -> Mark:
+    def mark(self) -> Bookmark:
         """Where this is now, to come back to."""
-        return Mark(self._moment, self.operator, self.inside, self.before)
+        return Bookmark(self._moment, self.operator, self.inside, self.before)
 
-    def restore(self, mark: Mark) -> None:
+    def restore(self, mark: Bookmark) -> None:
         """Go back to a mark."""
         self._moment, self.operator = mark.moment, mark.operator
         self.inside, self.before = mark.inside, mark.before

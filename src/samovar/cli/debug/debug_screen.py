@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from samovar.cli.debug.debug_interpreter import Answer
+from samovar.cli.debug.debug_interpreter import PromptAnswer
 from samovar.cli.debug.debug_values import brief, row_text
 from samovar.cli.graph_picture import describe, draw
 from samovar.cli.terminal import row_table
@@ -36,7 +36,7 @@ class Screen:
         self.console = console
         self.graph = graph
         self._lines = draw({name: op.inputs for name, op in graph.ops.items()})
-        self._shows: dict[str, Callable[[Answer], None]] = {
+        self._shows: dict[str, Callable[[PromptAnswer], None]] = {
             "state": self._state,
             "pending": self._pending,
             "last": lambda a: self._last(a.data["last"], whole=True),
@@ -55,7 +55,7 @@ class Screen:
     def narrow(self) -> bool:
         return self.console.width < NARROW
 
-    def show(self, answer: Answer) -> None:
+    def show(self, answer: PromptAnswer) -> None:
         """Draw an answer."""
         if answer.data.get("found") is False:
             asked = answer.data.get("predicate") or f"the key {brief(answer.data.get('key'))}"
@@ -173,10 +173,10 @@ class Screen:
 
     # --- what was asked for -----------------------------------------------------------------------------------------
 
-    def _ops(self, answer: Answer) -> None:
+    def _ops(self, answer: PromptAnswer) -> None:
         self._dag(answer.data["moment"], what=True)
 
-    def _counters(self, answer: Answer) -> None:
+    def _counters(self, answer: PromptAnswer) -> None:
         table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
         table.add_column("operator", no_wrap=True, overflow="ellipsis")
         for title in ("taken", "given", "waiting"):
@@ -185,7 +185,7 @@ class Screen:
             table.add_row(op["name"], *(f"{op[n]:,}" for n in ("taken", "given", "waiting")))
         self.console.print(table)
 
-    def _state(self, answer: Answer) -> None:
+    def _state(self, answer: PromptAnswer) -> None:
         operator, search = answer.data["operator"], answer.data["search"]
         for page in answer.data["states"]:
             name = f"{operator}.{page['name']}"
@@ -213,7 +213,7 @@ class Screen:
                 more = f"state {operator} {page['name']}{found} page {page['page'] + 1}"
                 self._say(f"  more: {more}", "dim")
 
-    def _pending(self, answer: Answer) -> None:
+    def _pending(self, answer: PromptAnswer) -> None:
         data = answer.data
         if not data["waiting"]:
             self._say(f"No tuple waits at '{data['operator']}'.", "dim")
@@ -227,7 +227,7 @@ class Screen:
         for row in data["rows"]:
             self._say(Text(f"  {row_text(row)}"))
 
-    def _interactions(self, answer: Answer) -> None:
+    def _interactions(self, answer: PromptAnswer) -> None:
         found = answer.data["interactions"]
         if not found:
             self._say("The run has no interactions.", "dim")
@@ -244,7 +244,7 @@ class Screen:
             )
         self.console.print(table)
 
-    def _code(self, answer: Answer) -> None:
+    def _code(self, answer: PromptAnswer) -> None:
         lines = answer.data["lines"]
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
         table.add_column(justify="right", style="dim", no_wrap=True)
@@ -276,7 +276,7 @@ class Screen:
         if not lines:
             self._say(f"'{answer.data['operator']}' ran no lines.", "dim")
 
-    def _why(self, answer: Answer) -> None:
+    def _why(self, answer: PromptAnswer) -> None:
         grid = Table.grid(padding=(0, 2))
         grid.add_column(no_wrap=True, style="bold")
         grid.add_column(overflow="fold")
@@ -287,7 +287,7 @@ class Screen:
         else:
             self._say(f"No tuple led to this row of '{answer.data['sink']}'.", "dim")
 
-    def _log(self, answer: Answer) -> None:
+    def _log(self, answer: PromptAnswer) -> None:
         data = answer.data
         head, rows = data["head"].slice(0, LOGGED), data["rows"]
         shown = f", the first {head.num_rows}" if head.num_rows < rows else ""
@@ -295,14 +295,14 @@ class Screen:
         if head.num_rows:
             self.console.print(row_table(head, self.console.width))
 
-    def _fork(self, answer: Answer) -> None:
+    def _fork(self, answer: PromptAnswer) -> None:
         data = answer.data
         self._say(Text.assemble(("Run ", ""), (data["run"], "bold"), f" {data['status']}."))
         place = data["recording"] or data["run"]
         self._say(f"Look at it: samovar show {place}", "dim")
         self._say(f"What differs: samovar diff {data['parent']} {place}", "dim")
 
-    def _help(self, answer: Answer) -> None:
+    def _help(self, answer: PromptAnswer) -> None:
         commands = answer.data["commands"]
         if self.narrow or len(commands) == 1:
             for c in commands:

@@ -51,8 +51,7 @@ from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import told_in
 from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
-from samovar.runtime.live.expression_change import expressions_at, plan_with
-from samovar.runtime.live.modification import code_at
+from samovar.runtime.live.modification import code_at, expressions_at, plan_with
 from samovar.runtime.plans import Plans
 from samovar.runtime.sources.input_files import check_unchanged
 from samovar.runtime.spark.job_tags import tagged

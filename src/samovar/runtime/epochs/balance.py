@@ -19,11 +19,11 @@ from samovar.errors import CountsDiffer
 if TYPE_CHECKING:
     from samovar.runtime.epochs.epoch import Epoch
 
-__all__ = ["Difference", "check_balance", "first_difference"]
+__all__ = ["EdgeImbalance", "check_balance", "first_difference"]
 
 
 @dataclass(frozen=True)
-class Difference:
+class EdgeImbalance:
     """An edge on which rows do not add up."""
 
     giver: str
@@ -59,13 +59,13 @@ def check_balance(epoch: Epoch) -> None:
             )
 
 
-def first_difference(plan: Plan, measured: Measured, fixed: Collection[str] = ()) -> Difference | None:
+def first_difference(plan: Plan, measured: Measured, fixed: Collection[str] = ()) -> EdgeImbalance | None:
     """The first edge whose two ends were counted differently. `fixed`: operators whose rows a person changed."""
     for taker, op in plan.graph.ops.items():
         for port, giver in enumerate(op.inputs):
             took, gave = measured.get((taker, port)), _given(plan, measured, fixed, giver)
             if taker not in fixed and took is not None and gave is not None and gave != took:
-                return Difference(giver, gave, taker, took)
+                return EdgeImbalance(giver, gave, taker, took)
     return None
 
 

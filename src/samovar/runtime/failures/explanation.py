@@ -25,7 +25,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.record.digests import DAMAGED, forget
 from samovar.runtime.epochs.epoch import RunContext
-from samovar.runtime.failures.row_search import Found, Search
+from samovar.runtime.failures.row_search import FoundRow, RowSearch
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 from samovar.runtime.sources.rejected_rows import first_bad_row
 
@@ -90,7 +90,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
     epoch = len(context.history.epochs)
     said = SparkError.of(error)
     try:
-        found = Search(context).find(said)
+        found = RowSearch(context).find(said)
     except Exception:  # what is known already is worth showing
         log.debug("the search for the cause failed", exc_info=True)
         found = None
@@ -140,7 +140,7 @@ def what_was_lost(error: BaseException) -> str | None:
     return next((words for sign, words in _LOST if sign in text), None)
 
 
-def _to_show(context: RunContext, found: Found, epoch: int) -> SamovarError:
+def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
     op = context.plan.graph.ops[found.operator]
     said = found.said
     if isinstance(op, ops.SOURCES):

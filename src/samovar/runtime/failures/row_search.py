@@ -31,7 +31,7 @@ from samovar.ids import new_attempt
 from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 
-__all__ = ["Found", "Search"]
+__all__ = ["FoundRow", "RowSearch"]
 
 log = logging.getLogger("samovar.failures")
 
@@ -42,7 +42,7 @@ FEW = 4096
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRow:
     operator: str
     said: SparkError
     row: dict[str, Any] | None = None
@@ -78,14 +78,14 @@ class _Role:
     """Whether its input comes straight from slices of files, so that the search can begin with the files."""
 
 
-class Search:
+class RowSearch:
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.plan = context.plan
         self.until = time.monotonic() + PATIENCE
         self.scratch = 0
 
-    def find(self, said: SparkError) -> Found | None:
+    def find(self, said: SparkError) -> FoundRow | None:
         """The operator that fails in the epoch after the last committed one, and a row it fails on."""
         if self.context.range is None:
             return None
@@ -95,14 +95,14 @@ class Search:
         quoted = [r for r in roles if any(_mentions(self.plan.graph.ops[r.name], f) for f in said.fragments)]
         for role in [*quoted, *(r for r in roles if r not in quoted)]:
             if quoted == [role]:  # nobody else has this text
-                found = Found(role.name, said)
+                found = FoundRow(role.name, said)
             else:
                 failed = _try(role.frame(probe))
                 if failed is None:
                     if time.monotonic() > self.until:
                         return None
                     continue
-                found = Found(role.name, SparkError.of(failed))
+                found = FoundRow(role.name, SparkError.of(failed))
             try:
                 return self._with_row(found, role)
             except _Late:
@@ -216,7 +216,7 @@ class Search:
 
     # --- the row ----------------------------------------------------------------------------------------------------
 
-    def _with_row(self, found: Found, role: _Role) -> Found:
+    def _with_row(self, found: FoundRow, role: _Role) -> FoundRow:
         op = self.plan.graph.ops[role.name]
         if isinstance(op, (*ops.SOURCES, *ops.SINKS, ops.Limit, ops.Sample, ops.Batches)) or (
             isinstance(op, ops.Python) and not op.by
@@ -280,7 +280,7 @@ class Search:
             rows = first if fails(first) else second
         return rows if fails(rows) else None
 
-    def _group(self, found: Found, op: Op, rows: _Rows) -> Found:
+    def _group(self, found: FoundRow, op: Op, rows: _Rows) -> FoundRow:
         """No row fails alone: the group whose rows fail together, if there are groups."""
         note = "No single row fails: it takes several together."
         if not isinstance(op, ops.Aggregate) or not op.keys or op.grouping != "groupBy":

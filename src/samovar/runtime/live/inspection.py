@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from samovar.control import events as e
 from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.desk import Desk
@@ -19,6 +22,7 @@ from samovar.record.state_files import is_mark, read_header, read_state, restore
 from samovar.record.store import slug_unique
 from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.plain_states import attributes, merged
+from samovar.runtime.live.run_control import Steering
 
 if TYPE_CHECKING:
     from samovar.runtime.epochs.epoch import RunContext
@@ -36,6 +40,7 @@ __all__ = [
     "in_flight",
     "inspection",
     "present_epoch",
+    "snapshot",
 ]
 
 
@@ -221,6 +226,24 @@ def inspection(
     shown = tuple(parts[b] for b in sorted(parts))
     note = "; ".join(t for t in troubles if "no tuple" not in t)
     return Inspection(operator, len(epochs), shown, note, present is not None)
+
+
+def snapshot(context: RunContext, steering: Steering, operators: Sequence[str]) -> dict[str, Inspection]:
+    """The states of operators at one moment inside the epoch: all workers stand still while they are asked."""
+    frozen = steering.answer(lambda name: e.FreezeRequested(command=name)).command
+
+    def asked(operator: str) -> Future[Any]:
+        return steering.desk.ask(lambda name: e.InspectRequested(command=name, operator=operator))
+
+    try:
+        answers = {operator: asked(operator) for operator in operators}
+        present = present_epoch(context, steering.desk)
+        return {
+            operator: inspection(context, operator, answer.result(), present)
+            for operator, answer in answers.items()
+        }
+    finally:
+        steering.desk.report(e.FreezeEnded(command=frozen))
 
 
 def in_flight(operator: str, answer: i.CommandAnswer) -> InFlight:

@@ -1,8 +1,9 @@
 """Interactions of a running job: who asked, when, and which moment that was.
 
-A request costs the run nothing: it is noted with its time. When the epoch it fell into is committed, the epoch's own
-time tells how many of the operator's tuples had been processed by then, and that number is the interaction's moment. A
-timer asks at regular times in the same way.
+A request costs the run nothing: it is noted with its time and, where workers count, with how many tuples the operator
+had taken by then, as they told last (twice a second). When the epoch it fell into is committed, that number is the
+interaction's moment. For operators that Spark runs by itself, and for a timer, which asks at regular times, the share
+of the epoch's time that had passed stands for the share of its tuples.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class _Asked:
     operator: str
     note: str
     by: str = "person"
+    tuples: int | None = None
+    """How many tuples of the run the operator had taken, as its workers told; None: nobody told."""
 
 
 @dataclass
@@ -52,12 +55,14 @@ class Interactions:
             self._count += 1
             return f"I{self._count}"
 
-    def ask(self, operator: str, note: str = "", *, at: float | None = None) -> str:
-        """Note a request; returns its name."""
-        made = _Asked(self.new_id(), time.time() if at is None else at, operator, note)
+    def ask(
+        self, operator: str, note: str = "", *, at: float | None = None, tuples: int | None = None
+    ) -> str:
+        """Note a request; returns its name. `tuples`: how many the operator had taken, if that is known."""
+        request = _Asked(self.new_id(), time.time() if at is None else at, operator, note, tuples=tuples)
         with self._lock:
-            self._asked.append(made)
-        return made.id
+            self._asked.append(request)
+        return request.id
 
     def every(self, operator: str, seconds: float, note: str = "") -> None:
         """Ask at regular times from now on."""
@@ -93,17 +98,19 @@ class Interactions:
 
     def _tick(self, until: float) -> None:
         for timer in self._timers:
-            made = 0
-            while timer.next <= until and made < TICKS:
+            ticks = 0
+            while timer.next <= until and ticks < TICKS:
                 name = self.new_id()
                 with self._lock:
                     self._asked.append(_Asked(name, timer.next, timer.operator, timer.note, "timer"))
                 timer.next += timer.every
-                made += 1
+                ticks += 1
 
 
 def _tuples(asked: _Asked, fact: EpochCommitted, before: Counters) -> int:
-    """How many tuples the operator had processed: by the share of the epoch's time that had passed."""
+    """How many tuples the operator had taken: as workers told, or by the share of the epoch's time that had passed."""
     own = fact.counters.get(asked.operator, Counters())
+    if asked.tuples is not None:  # an attempt that was given up may have come farther than the epoch
+        return min(max(asked.tuples, sum(before.taken)), sum(before.taken) + sum(own.taken))
     passed = 1.0 if fact.seconds <= 0 else 1 - (fact.at - asked.at) / fact.seconds
     return sum(before.taken) + round(min(max(passed, 0.0), 1.0) * sum(own.taken))

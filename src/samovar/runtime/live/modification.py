@@ -5,37 +5,47 @@ strongest of Texera's levels of consistency. The state goes over as an epoch of 
 holds the whole state in the new form. Inside an epoch workers switch tuple by tuple (`code_switch.py`); when it ends,
 the states that nobody touched go over as well, so that every epoch ends with one version of each operator. The log
 says from which epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
+
+Operators that Spark runs by itself take other expressions, between two epochs only. Such an operator must give the same
+columns and stay where it is; operators that keep something (aggregates, sorts, joins) cannot change, since what they
+kept was made by the old expression, nor can those that are computed on several levels, where a tuple would meet both.
+
+Forks hand states to changed operators by the same functions (`handed_states`, `transfer_epoch`).
 """
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from pyspark.sql import SparkSession
 
-from samovar.compile.analysis import output_of
+from samovar.compile.analysis import analyse, output_of
+from samovar.compile.plan import Plan, make_plan
 from samovar.control import instructions as i
 from samovar.control import messages as m
-from samovar.errors import RunError, WorkflowError
+from samovar.control.events import Consistency, ModifyRequested
+from samovar.errors import RunError, SamovarError, UnknownName, WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
 from samovar.graph.code import operator_from_code
 from samovar.graph.operator import Operator, is_batch_form
+from samovar.graph.operators.base import Op, expr
+from samovar.graph.workflow import Graph
 from samovar.ids import new_attempt
 from samovar.record.digests import Digest
 from samovar.record.log import AnyFact, EpochCommitted, LogicChanged, StateFile
-from samovar.record.state_files import Header, StateCapture, read_state, restore, write_state
+from samovar.record.state_files import Header, StateCapture, dumps, read_state, restore, write_state
 from samovar.record.store import History, Recording, slug_unique
 from samovar.runtime.exchange.code_switch import Transfer, hand_over, read_switch_records, write_switch_code
 from samovar.runtime.failures.spark_errors import SparkError
-from samovar.runtime.live.expression_change import plan_with
 from samovar.runtime.live.inspection import check_python
 from samovar.runtime.pickles import by_value
+from samovar.runtime.sources.units import Source
 
 if TYPE_CHECKING:
     from samovar.runtime.epochs.epoch import RunContext
@@ -43,21 +53,44 @@ if TYPE_CHECKING:
 __all__ = [
     "Transfer",
     "apply_code",
-    "checked_bodies",
     "code_at",
     "code_path",
-    "may_switch",
+    "expressions_at",
+    "handed_states",
+    "modification",
+    "other_expression",
+    "plan_with",
     "settle_switches",
+    "transfer_epoch",
 ]
 
 
-@dataclass(frozen=True)
-class _Handed:
-    bucket: int
-    instance: Operator
+def modification(
+    context: RunContext,
+    changes: Mapping[str, Any],
+    consistency: Consistency,
+    transfer: Transfer | Mapping[str, Transfer] | None,
+) -> Callable[[str], ModifyRequested]:
+    """What asks for other logic, under the name of a command. Raises when it cannot be put into force."""
+    known = context.plan.graph.ops
+    python = {
+        n: new
+        for n, new in changes.items()
+        if isinstance(new, Operator) or isinstance(known.get(n), ops.Python)
+    }
+    bodies = _checked_bodies(context, python, transfer)
+    native = _checked_expressions(context, {n: new for n, new in changes.items() if n not in python})
+    inside = not native and all(_may_switch(context, name) for name in bodies)
+    every = {**bodies, **{n: (body, b"") for n, body in native.items()}}
+    return lambda name: ModifyRequested(
+        command=name,
+        bodies=every,
+        native=tuple(native),
+        consistency=consistency if inside else "strict",
+    )
 
 
-def checked_bodies(
+def _checked_bodies(
     context: RunContext, changes: Mapping[str, Any], transfer: Transfer | Mapping[str, Transfer] | None
 ) -> dict[str, tuple[bytes, bytes]]:
     """Code and transfer of each operator, as they are sent about. Raises when one cannot be put into force."""
@@ -78,7 +111,8 @@ def checked_bodies(
         _check_form(context, name, new)
         body = by_value(new, name)
         made[name] = (body, b"" if own is None else by_value(own, name))
-        _handed(context, name, *made[name], one=True)  # tries it out, on a copy
+        code = context.code[name]
+        handed_states(context.recording, context.history, name, code, *made[name], one=True)  # on a copy
     return made
 
 
@@ -129,15 +163,17 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
     plan = context.plan
     if own != context.expressions:
         plan = plan_with(context.spark, plan, context.sources, own)
-    handed = {n: _handed(context, n, c.body, c.transfer) for n, c in code.items()}
+    states = {
+        n: handed_states(recording, history, n, context.code[n], c.body, c.transfer) for n, c in code.items()
+    }
     versions = {n: 1 + sum(n in change.operators for change in history.changes) for n in codes}
     for name, one in codes.items():
         code_path(recording, name, versions[name]).write_bytes(one.body)
     files = recording.sealed_code(code_path(recording, n, v) for n, v in versions.items())
     number = len(history.epochs)
     fact: AnyFact
-    if any(handed.values()):  # one fact says both, so that no crash can come between state and code
-        fact = _transfer_epoch(context, number, handed, versions, files)
+    if any(states.values()):  # one fact says both, so that no crash can come between state and code
+        fact = transfer_epoch(recording, history, states, versions, files)
     else:
         fact = LogicChanged(at=time.time(), epoch=number, operators=versions, files=files)
     recording.log.append(fact)
@@ -148,19 +184,20 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
         context.plan, context.expressions = plan, own
 
 
-def _transfer_epoch(
-    context: RunContext,
-    number: int,
-    handed: Mapping[str, list[_Handed]],
-    versions: dict[str, int],
-    code_files: dict[str, Digest],
+def transfer_epoch(
+    recording: Recording,
+    history: History,
+    states: Mapping[str, Mapping[int, Operator]],
+    versions: dict[str, int] | None = None,
+    code_files: dict[str, Digest] | None = None,
 ) -> EpochCommitted:
-    """The whole states in their new form, as an epoch that processes nothing."""
-    last, attempt = context.history.epochs[-1], new_attempt()
-    folder = context.recording.attempt_folder(number, attempt)
-    state: dict[str, tuple[StateFile, ...]] = {}
-    for name, parts in handed.items():
-        state[name] = tuple(_write_whole(folder, number, name, p.bucket, p.instance) for p in parts)
+    """States in their new form, by operator and key partition, as an epoch that processes nothing."""
+    number, last, attempt = len(history.epochs), history.epochs[-1], new_attempt()
+    folder = recording.attempt_folder(number, attempt)
+    state = {
+        name: tuple(_write_whole(folder, number, name, *part) for part in parts.items())
+        for name, parts in states.items()
+    }
     return EpochCommitted(
         at=time.time(),
         epoch=number,
@@ -168,31 +205,127 @@ def _transfer_epoch(
         attempt=attempt,
         last=last.last,
         state=state,
-        code=versions,
-        files=context.recording.sealed(folder),
-        code_files=code_files,
+        code=versions or {},
+        files=recording.sealed(folder),
+        code_files=code_files or {},
     )
 
 
-def _handed(
-    context: RunContext, name: str, body: bytes, transfer: bytes, *, one: bool = False
-) -> list[_Handed]:
-    """The new operator with the state of the old one, by key partition (`one`: of one of them only)."""
-    made = []
-    files = context.recording.state_files(name, list(context.history.epochs))
-    for bucket, changes in files.items():
-        old: Operator = pickle.loads(context.code[name])
+def handed_states(
+    recording: Recording,
+    history: History,
+    name: str,
+    code: bytes,
+    body: bytes,
+    transfer: bytes = b"",
+    *,
+    one: bool = False,
+) -> dict[int, Operator]:
+    """The new operator with the state of the old one, by key partition (`one`: of one of them only, to try it out)."""
+    states: dict[int, Operator] = {}
+    for bucket, changes in recording.state_files(name, list(history.epochs)).items():
+        old: Operator = pickle.loads(code)
         restore(old, (read_state(file)[1] for file, _ in changes))
-        made.append(_Handed(bucket, hand_over(name, old, context.code[name], body, transfer)))
+        states[bucket] = hand_over(name, old, code, body, transfer)
         if one:
             break
+    return states
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------
+
+
+def other_expression(op: Op, change: Any, problem: type[SamovarError] = RunError) -> Op:
+    """A native operator with other expressions: SQL text (several: a list), or a mapping of its fields."""
+    if isinstance(change, Mapping):
+        try:
+            return msgspec.structs.replace(op, **change)
+        except TypeError as error:
+            raise problem(f"'{op.kind}' has no such field: {error}.", operator=op.name) from None
+    given = [change] if isinstance(change, str) or hasattr(change, "cast") else list(change)
+    texts = tuple(expr(c) for c in given)
+    wanted = len(op.expressions())
+    if len(texts) != wanted:
+        raise problem(
+            f"Expected {wanted} expressions for '{op.name}', got {len(texts)}.",
+            operator=op.name,
+            hint=f"It has: {', '.join(op.expressions()) or 'none'}.",
+        )
+    return op.with_expressions(texts)
+
+
+def _checked_expressions(context: RunContext, changes: Mapping[str, Any]) -> dict[str, bytes]:
+    """The new operators as they are sent about. Raises when one cannot be put into force; runs no job."""
+    plan = context.plan
+    made: dict[str, bytes] = {}
+    for name, change in changes.items():
+        if name not in plan.graph.ops:
+            raise UnknownName(name, plan.graph.ops, what="an operator of the run")
+        op = plan.graph.ops[name]
+        if isinstance(op, ops.Python | ops.Batches) or plan.shape(name) not in ("one", "some", "many"):
+            raise RunError(
+                f"Expected a Python operator or one that keeps nothing (a filter, a select), got '{name}' "
+                f"({op.kind}).",
+                operator=name,
+                hint="Fork the run from a moment before: past.jump(...).fork({...}).",
+            )
+        places = plan.placement
+        if len(places.streams[name] | places.whole[name]) > 1 or places.whole[name]:
+            raise RunError(
+                f"'{name}' is computed more than once in a run: a tuple would meet its old and its new expression.",
+                operator=name,
+                hint="Fork the run from a moment before: past.jump(...).fork({...}).",
+            )
+        made[name] = dumps(other_expression(op, change))
+    if made:
+        plan_with(context.spark, plan, context.sources, made)
     return made
+
+
+def plan_with(
+    spark: SparkSession,
+    plan: Plan,
+    sources: Mapping[str, Source],
+    bodies: Mapping[str, bytes],
+    *,
+    positions: bool = False,
+) -> Plan:
+    """The plan with other expressions. Raises when an operator would give other columns or work elsewhere."""
+    if not bodies:
+        return plan
+    made = {**plan.graph.ops, **{n: pickle.loads(body) for n, body in bodies.items()}}
+    graph = Graph(plan.graph.name, made, plan.graph.live)
+    analysis = analyse(spark, graph, {n: s.struct for n, s in sources.items()})
+    new = make_plan(
+        spark,
+        analysis,
+        {n: s.size for n, s in sources.items()},
+        buckets=int(plan.settings["buckets"]),
+        settings=plan.settings,
+        positions=positions,
+    )
+    for name in plan.graph.ops:
+        before, after = plan.schemas[name].simpleString()[7:-1], new.schemas[name].simpleString()[7:-1]
+        if before != after:
+            raise WorkflowError(
+                f"Expected {before} as the output of '{name}', got {after}.",
+                operator=name,
+                hint="What comes behind it was planned for the old columns: keep them, or start a new run.",
+            )
+        same = plan.shape(name) == new.shape(name) and plan.width[name] == new.width[name]
+        if not same or plan.placement.level[name] != new.placement.level[name]:
+            raise WorkflowError(
+                f"With this change '{name}' works elsewhere in the run: what the run stored does not fit.",
+                operator=name,
+                hint="Start a new run for a change of this kind.",
+            )
+    return new
 
 
 # --- inside an epoch ------------------------------------------------------------------------------------------------
 
 
-def may_switch(context: RunContext, name: str) -> bool:
+def _may_switch(context: RunContext, name: str) -> bool:
     """Whether an operator can switch inside an epoch so that the epoch can be computed again.
 
     A stateless operator can if its tuples carry positions, because something behind it needs the order, and come one
@@ -272,11 +405,25 @@ def code_path(recording: Recording, operator: str, version: int) -> Path:
 def code_at(
     recording: Recording, history: History, code: Mapping[str, bytes], epoch: int
 ) -> dict[str, bytes]:
-    """The code an epoch ran with; `code` is what the run began with."""
-    made = dict(code)
-    for change in history.changes:
-        if change.epoch <= epoch:
-            for name, version in change.operators.items():
-                if name in made:  # others are native: see expression_change.py
-                    made[name] = recording.read_code(name, version, change.files)
-    return made
+    """The code of Python operators that an epoch ran with; `code` is what the run began with."""
+    return {**code, **_changed(recording, history, epoch, lambda name: name in code)}
+
+
+def expressions_at(
+    recording: Recording, history: History, code: Mapping[str, bytes], epoch: int
+) -> dict[str, bytes]:
+    """Native operators that an epoch ran with other expressions; `code` names the Python operators."""
+    return _changed(recording, history, epoch, lambda name: name not in code)
+
+
+def _changed(
+    recording: Recording, history: History, epoch: int, wanted: Callable[[str], bool]
+) -> dict[str, bytes]:
+    """What was put into force up to an epoch, by operator."""
+    return {
+        name: recording.read_code(name, version, change.files)
+        for change in history.changes
+        if change.epoch <= epoch
+        for name, version in change.operators.items()
+        if wanted(name)
+    }

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from samovar.runtime.live.inspection import WorkerFigures, figures_of
+from samovar.runtime.live.inspection import WorkerFigures
 from samovar.runtime.progress import Status
 
 if TYPE_CHECKING:
-    from samovar.control.desk import Desk
+    from samovar.runtime.run import Run
 
 __all__ = ["Meter", "OperatorStatistics", "Statistics"]
 
@@ -62,7 +62,7 @@ class Statistics:
 class Meter:
     """Reads a run again and again. For one thread."""
 
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._at: float | None = None
         self._before: dict[str, int] = {}
@@ -71,13 +71,12 @@ class Meter:
     def read(self) -> Statistics:
         """The figures now; rates and shares since the last call."""
         run = self._run
-        desk: Desk | None = run._steering.desk if run._steering is not None else None
         progress = run.progress
         now = time.monotonic()
         passed = now - self._at if self._at is not None else 0.0
-        counts = desk.counts if desk is not None else {}
+        counts = run.desk.counts
         figures: dict[str, list[WorkerFigures]] = {}
-        for one in figures_of(desk) if desk is not None and not run._ended.is_set() else ():
+        for one in run.figures if not run.ended else ():
             figures.setdefault(one.operator, []).append(one)
         made = []
         totals = {}

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from samovar.errors import SourceChanged
 from samovar.files import new_folder
 from samovar.runtime.folders import cache_folder
-from samovar.runtime.sources.record_ends import Layout, layout_of, pieces
+from samovar.runtime.sources.record_ends import RecordLayout, layout_of, pieces
 from samovar.runtime.spark.shared_storage import check_shared
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ def _task_and_number(path: Path) -> tuple[int, int]:
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
-def _cut_lines(file: Unit, folder: Path, size: int, layout: Layout) -> list[tuple[str, int, int | None]]:
+def _cut_lines(
+    file: Unit, folder: Path, size: int, layout: RecordLayout
+) -> list[tuple[str, int, int | None]]:
     """The chunks of a text file; none, if it cannot be cut safely."""
     found = pieces(file.path, layout, size)
     if found is None:

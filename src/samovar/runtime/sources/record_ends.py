@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["Layout", "Piece", "layout_of", "pieces"]
+__all__ = ["Piece", "RecordLayout", "layout_of", "pieces"]
 
 _WINDOW = 16 << 20  # bytes looked at in one go: enough for numpy's speed, little beside a chunk
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz")
@@ -23,7 +23,7 @@ _NEWLINE, _RETURN = 10, 13
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """How a file is divided into records."""
 
     header: bool = False
@@ -42,7 +42,7 @@ class Piece:
     line: int
 
 
-def layout_of(path: str, format: str, options: Mapping[str, str]) -> Layout | None:
+def layout_of(path: str, format: str, options: Mapping[str, str]) -> RecordLayout | None:
     """How a text file is to be cut, by the reader's options (whose names have no case); None: not at all."""
     given = {k.lower(): str(v) for k, v in options.items()}
     yes = {k for k, v in given.items() if v.lower() == "true"}
@@ -50,17 +50,17 @@ def layout_of(path: str, format: str, options: Mapping[str, str]) -> Layout | No
     if path.endswith(_COMPRESSED) or encoding not in _ENCODINGS or "linesep" in given or "wholetext" in yes:
         return None
     if format != "csv":
-        return None if "multiline" in yes else Layout()
-    layout = Layout(header="header" in yes, comment=given.get("comment", ""))
+        return None if "multiline" in yes else RecordLayout()
+    layout = RecordLayout(header="header" in yes, comment=given.get("comment", ""))
     if "multiline" not in yes:
         return layout
     quote, separator = given.get("quote", '"'), given.get("sep", given.get("delimiter", ","))
     if not (_is_byte(quote) and _is_byte(separator) and given.get("escape", "\\") == quote) or layout.comment:
         return None
-    return Layout(header=layout.header, quote=quote, separator=separator)
+    return RecordLayout(header=layout.header, quote=quote, separator=separator)
 
 
-def pieces(path: str, layout: Layout, size: int) -> tuple[bytes, list[Piece]] | None:
+def pieces(path: str, layout: RecordLayout, size: int) -> tuple[bytes, list[Piece]] | None:
     """The header (b"": none), and the pieces behind it of about `size` bytes; None: the file cannot be cut safely.
 
     Reads the file once, by numpy: a second or two for a gigabyte.
@@ -84,7 +84,7 @@ def _is_byte(text: str) -> bool:
     return len(text) == 1 and text.isascii()
 
 
-def _header(content: mmap.mmap, layout: Layout) -> bytes | None:
+def _header(content: mmap.mmap, layout: RecordLayout) -> bytes | None:
     """The first line, with its line break; None when Spark would not take it for the whole header."""
     if not layout.header:
         return b""
@@ -95,7 +95,7 @@ def _header(content: mmap.mmap, layout: Layout) -> bytes | None:
     return None if passed_over or several else top
 
 
-def _line_ends_are_told(content: mmap.mmap, layout: Layout) -> bool:
+def _line_ends_are_told(content: mmap.mmap, layout: RecordLayout) -> bool:
     """Whether Spark's parser finds the same line ends in each piece as in the whole file.
 
     It takes the first that it meets, which is the header's; without a header it may meet one in quotes.
@@ -103,7 +103,7 @@ def _line_ends_are_told(content: mmap.mmap, layout: Layout) -> bool:
     return layout.header or content.find(b"\r") < 0
 
 
-def _ends(data: np.ndarray, layout: Layout, start: int, size: int) -> Iterator[tuple[int, int]]:
+def _ends(data: np.ndarray, layout: RecordLayout, start: int, size: int) -> Iterator[tuple[int, int]]:
     """Where pieces end, and the line breaks before that. Raises ValueError at a quote that is out of place."""
     quote = ord(layout.quote) if layout.quote else -1
     cut, quotes, lines = start, 0, 1 if start else 0

@@ -28,14 +28,14 @@ from samovar.server.documents.document_form import Problem
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Checked", "Checker", "check"]
+__all__ = ["CheckedDocument", "Checker", "check"]
 
 _SEPARATORS = (";", "\t", "|", ",")
 """What separates columns of CSV files, besides what the options name."""
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDocument:
     """Problems, and for each operator that is sound the columns it gives (empty without Spark)."""
 
     problems: tuple[Problem, ...] = ()
@@ -44,7 +44,7 @@ class Checked:
     """Whether Spark had a say."""
 
 
-def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) -> Checked:
+def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) -> CheckedDocument:
     """All that is wrong with a document whose paths are relative to `files`."""
     made, wrong = load_operators(document, folder=files)
     items = [item for item in document["operators"] if isinstance(item, Mapping)]
@@ -66,9 +66,9 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
             )
         )
     if spark is None:
-        return Checked(tuple(problems))
+        return CheckedDocument(tuple(problems))
     schemas = _schemas(sound, spark, problems)
-    return Checked(tuple(problems), schemas, True)
+    return CheckedDocument(tuple(problems), schemas, True)
 
 
 def problem(error: SamovarError) -> Problem:
@@ -149,10 +149,10 @@ class Checker:
 
     def __init__(self, files: Path) -> None:
         self._files = files
-        self._known: OrderedDict[tuple[str, bool], Checked] = OrderedDict()
+        self._known: OrderedDict[tuple[str, bool], CheckedDocument] = OrderedDict()
         self._guard = threading.Lock()
 
-    def check(self, document: Mapping[str, Any], spark: SparkSession | None) -> Checked:
+    def check(self, document: Mapping[str, Any], spark: SparkSession | None) -> CheckedDocument:
         """As `check`. One at a time, so that a burst of edits does not occupy Spark."""
         key = (json.dumps(document, sort_keys=True, default=str), spark is not None)
         with self._guard:

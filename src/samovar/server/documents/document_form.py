@@ -25,6 +25,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, Text
 
+from samovar.graph.operator_names import is_name
 from samovar.graph.schema import KINDS, VERSION
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
 
 TEXTS = ("code",)
 """Fields that are shared texts: people type in them at the same time."""
-_NAME = re.compile(r"[^\W\d][\w .-]*\Z")
 _EDGE = re.compile(r"(.+)/(\d{1,3})\Z", re.DOTALL)
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -114,7 +114,7 @@ def read(doc: Doc[Any]) -> Reading:
 
 
 def _well_named(name: Any) -> bool:
-    return isinstance(name, str) and len(name) <= 200 and _NAME.match(name) is not None
+    return is_name(name) and len(name) <= 200
 
 
 def _items(operators: Map[Any], problems: list[Problem]) -> list[_Item]:

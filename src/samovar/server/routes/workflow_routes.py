@@ -17,7 +17,7 @@ from samovar.graph.python_form import as_python
 from samovar.ids import slug
 from samovar.server.documents.catalogue import catalogue
 from samovar.server.documents.confinement import confine
-from samovar.server.documents.document_check import Checked
+from samovar.server.documents.document_check import CheckedDocument
 from samovar.server.documents.document_form import Reading
 from samovar.server.documents.gallery import EXAMPLES, STORIES, write_example
 from samovar.server.documents.rooms import JOURNAL
@@ -202,7 +202,7 @@ async def check_document(
 
 def _checked(the: Parts, reading: Reading, deep: bool) -> dict[str, Any]:
     spark = the.engine.session() if deep or the.engine.ready else None
-    found: Checked = the.checker.check(reading.document, spark)
+    found: CheckedDocument = the.checker.check(reading.document, spark)
     problems = [asdict(p) for p in (*reading.problems, *found.problems)]
     return {"problems": problems, "schemas": found.schemas, "deep": found.deep}
 
