@@ -19,6 +19,17 @@ settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
 
 
+#: Settings for jobs over a few rows: nothing is compiled that runs once. `tests/oracle/test_tpch.py` keeps users' settings.
+TEST_PROFILE = {
+    "spark.ui.enabled": False,
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": False,
+    "spark.sql.adaptive.enabled": False,
+    "spark.sql.shuffle.partitions": 2,
+}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--users-session",
@@ -35,14 +46,10 @@ def users_session(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def spark(users_session: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The Spark session of the whole run, on two local cores. Tests must not stop it or leave settings changed."""
+    """The Spark session of this process's tests, on two local cores. Tests must not stop it or leave settings changed."""
     from samovar.runtime.spark.session import spark_session
 
-    conf = {
-        "spark.ui.enabled": False,
-        "spark.driver.memory": "2g",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
-    }
+    conf = {**TEST_PROFILE, "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     if users_session:
         session = plain_session(conf)
     else:
