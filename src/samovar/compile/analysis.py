@@ -33,7 +33,16 @@ from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN
 
-__all__ = ["Analysis", "analyse", "apply_empty", "empty_frame", "named", "referenced"]
+__all__ = [
+    "Analysis",
+    "analyse",
+    "apply_empty",
+    "check_operator",
+    "empty_frame",
+    "named",
+    "output_of",
+    "referenced",
+]
 
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
@@ -313,7 +322,7 @@ def _frame(
         case ops.Python():
             if not isinstance(live, Operator):
                 raise WorkflowError(f"Operator '{op.name}' has no Python code.", operator=op.name)
-            _check_operator(op, live)
+            check_operator(op, live)
             key_types(op.by, inputs)
             return empty_frame(
                 spark, output_of(spark, op.name, type(live).output, [df.schema for df in inputs])
@@ -359,7 +368,8 @@ def _output_schema(spark: SparkSession, name: str, ddl: str) -> StructType:
         ) from None
 
 
-def _check_operator(op: ops.Python, live: Operator) -> None:
+def check_operator(op: ops.Python, live: Operator) -> None:
+    """Raise when the class of a Python operator does not fit its place in the workflow."""
     cls = type(live)
     if cls.stateless and cls.finish is not Operator.finish:
         raise WorkflowError(

@@ -1,4 +1,4 @@
-"""A worker's end of the control channel: one connection per process and run, kept between tasks.
+"""A worker's end of the control channel: one connection per worker and run, kept between tasks.
 
 The processing thread looks at one attribute, `news`, between tuples: that is all an undisturbed tuple pays. A thread
 of the client reads the socket, sends the figures of `gauge` twice a second, and connects anew when the connection
@@ -316,37 +316,41 @@ def _readable(sock: socket.socket, seconds: float) -> bool:
 
 
 _living: weakref.WeakSet[Client] = weakref.WeakSet()
-_clients: dict[tuple[tuple[str, int], str], Client] = {}
-_clients_lock = threading.Lock()
+
+
+class _Thread(threading.local):
+    """The clients of a thread, the one used last at the end. A worker has one thread that processes; in a local run
+    (samovar.testing) each thread stands for a worker."""
+
+    def __init__(self) -> None:
+        self.clients: dict[tuple[tuple[str, int], str], Client] = {}
+
+
+_thread = _Thread()
 
 
 def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
-    """This process's client for a run; connects in the background if there is none. Clients of old runs are closed."""
+    """This thread's client for a run; connects in the background if there is none. Clients of old runs are closed."""
     key = ((address[0], address[1]), run)  # a list, if it came through JSON
-    with _clients_lock:
-        client = _clients.pop(key, None)
-        if client is None or client.closed or client.pid != os.getpid():
-            client = Client(key[0], run, secret)
-        _clients[key] = client  # the last one is the one used last
-        old = [_clients.pop(k) for k in list(_clients)[:-KEEP]]
-    for one in old:
-        one.close("other runs took its place")
+    clients = _thread.clients
+    client = clients.pop(key, None)
+    if client is None or client.closed or client.pid != os.getpid():
+        client = Client(key[0], run, secret)
+    clients[key] = client
+    for old in [clients.pop(k) for k in list(clients)[:-KEEP]]:
+        old.close("other runs took its place")
     return client
 
 
 def forget_clients() -> None:
-    """Close all clients of this process."""
-    with _clients_lock:
-        clients = list(_clients.values())
-        _clients.clear()
-    for client in clients:
-        client.close("the process has no more use for it")
+    """Close all clients of this thread."""
+    for client in _thread.clients.values():
+        client.close("the worker has no more use for it")
+    _thread.clients.clear()
 
 
 def _after_fork() -> None:
-    global _clients_lock
-    _clients_lock = threading.Lock()
-    _clients.clear()
+    _thread.clients.clear()
     for client in list(_living):
         client._after_fork()
 

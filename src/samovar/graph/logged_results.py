@@ -6,6 +6,7 @@ back in the same order. Outside of a run it is a plain call.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -48,24 +49,28 @@ class Results:
         return self._next
 
 
-_current: Results | None = None
+class _Thread(threading.local):
+    """What a thread has at hand: in a local run (samovar.testing) several tasks work in one process."""
+
+    results: Results | None = None
+
+
+_thread = _Thread()
 
 
 @contextmanager
 def using(results: Results | None) -> Iterator[None]:
     """Have calls of `log_result` go to these results."""
-    global _current
-    before, _current = _current, results
+    before = swap(results)
     try:
         yield
     finally:
-        _current = before
+        swap(before)
 
 
 def swap(results: Results | None) -> Results | None:
     """The same for the inside of a loop over tuples: sets the results and returns those before."""
-    global _current
-    before, _current = _current, results
+    before, _thread.results = _thread.results, results
     return before
 
 
@@ -74,6 +79,5 @@ def log_result(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
     Use it in `process` and `finish` of a Python operator; the result must be something that can be pickled.
     """
-    if _current is None:
-        return function(*args, **kwargs)
-    return _current.of(function, *args, **kwargs)
+    results = _thread.results
+    return function(*args, **kwargs) if results is None else results.of(function, *args, **kwargs)

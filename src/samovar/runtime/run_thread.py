@@ -16,7 +16,7 @@ from samovar.control import instructions as i
 from samovar.errors import RecordingInUse, RunStopped, StorageProblem
 from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted, Fact, InteractionsMade, RunEnded, TupleHeld
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.exchange.decisions import decision_fact, standing_decisions
@@ -66,6 +66,8 @@ class PreparedRun:
     """What comes before the first epoch, on the run's thread; its argument says whether the run is to stop."""
     publishes: bool = True
     """Whether the results of `write` operators go to their paths when the run is complete."""
+    make: Callable[..., Epoch] = Epoch
+    """What makes an attempt at an epoch: see `commit_epoch`."""
 
 
 class RunThread:
@@ -119,6 +121,7 @@ class RunThread:
                 watching=lambda: self.displays > 0 if self._interactive is None else self._interactive,
                 stopping=self.stop.is_set,
                 committed=self._committed,
+                make=self.prepared.make,
             )
             if not self.steering.wait_open():
                 raise RunStopped("The run was stopped.")

@@ -92,8 +92,9 @@ def run_levels(
     watching: Callable[[], bool],
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
+    make: Callable[..., Epoch] = Epoch,
 ) -> None:
-    """Run everything that is not committed yet. `committed` is called after each commit."""
+    """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`."""
     plan = context.plan
     level = 0
     while level < plan.placement.levels:
@@ -105,7 +106,7 @@ def run_levels(
         if _idle(context, level, high):
             level = high + 1
             continue
-        _run_level(context, level, high, pacer(level), watching, stopping, committed, first=not done)
+        _run_level(context, level, high, pacer(level), watching, stopping, committed, make, first=not done)
         context.forget_shared()
 
 
@@ -130,6 +131,7 @@ def _run_level(
     watching: Callable[[], bool],
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
+    make: Callable[..., Epoch],
     *,
     first: bool,
 ) -> None:
@@ -148,7 +150,7 @@ def _run_level(
         marks = _marks(context, low, units, pace.longest_seconds(size))
         covers = EpochRange(low, high, units, first, last, marks)
         fact = commit_epoch(
-            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None
+            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None, make=make
         )
         pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
         committed(fact)

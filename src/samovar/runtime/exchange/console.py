@@ -8,6 +8,7 @@ many lines at most; what is printed in an epoch that is done again is printed ag
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ MOST = 500
 """Lines a task sends."""
 LETTERS = 2000
 """Of a line."""
+_lock = threading.Lock()
+"""Held while `sys.stdout` changes hands: in a local run several tasks work in one process."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,15 @@ class Console:
         self._open: dict[str, str] = {}
         """Lines that have not ended, by operator."""
         self._sent = 0
-        self._before = sys.stdout
-        sys.stdout = self
+        self._thread = threading.get_ident()
+        with _lock:
+            self._before = sys.stdout
+            sys.stdout = self
 
     def write(self, text: str) -> int:
         """Take text in; whole lines are sent."""
         self._before.write(text)
-        if self._sent <= MOST:
+        if self._sent <= MOST and threading.get_ident() == self._thread:
             name = self._printing()
             *lines, rest = (self._open.pop(name, "") + text).split("\n")
             if rest:
@@ -81,8 +86,14 @@ class Console:
 
     def close(self) -> None:
         """Give the stream back, and send what was not ended by a newline."""
-        if sys.stdout is self:
-            sys.stdout = self._before
+        with _lock:
+            if sys.stdout is self:
+                sys.stdout = self._before
+            above = sys.stdout
+            while isinstance(above, Console):  # the console of a task that began later, in a local run
+                if above._before is self:
+                    above._before = self._before
+                above = above._before
         for name, line in self._open.items():
             self._tell(name, line)
         self._open.clear()

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from samovar.files import new_file
 from samovar.ids import CONTROL, HIDDEN
+from samovar.runtime.exchange.partition import partition_number
 
-__all__ = ["in_arrival_order", "partition_number"]
+__all__ = ["in_arrival_order"]
 
 
 def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,11 +46,3 @@ def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator
         with new_file(log) as path, pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, last) as writer:
             for part in seen:
                 writer.write_batch(part)
-
-
-def partition_number() -> int:
-    """The number of the partition this task works on."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return context.partitionId() if context is not None else 0

@@ -17,7 +17,7 @@ from samovar.graph.operator import Operator
 from samovar.graph.state import declared
 from samovar.positions import counting_partition
 from samovar.record.state_files import dumps
-from samovar.runtime.worker.arrival import partition_number
+from samovar.runtime.exchange.partition import partition_number
 from samovar.text import shown
 
 if TYPE_CHECKING:

@@ -173,6 +173,7 @@ def told(stage: Stage, loaded: LoadedOperator) -> Iterator[None]:
 
 def _forget_old_runs(keep: int = 3) -> None:
     """A worker lives longer than a run: states of runs not seen for a while are dropped."""
-    runs = list(dict.fromkeys(run for run, _, _ in reversed(_cache)))
-    for key in [k for k in _cache if k[0] in runs[keep:]]:
-        del _cache[key]
+    keys = list(_cache)  # other threads may save meanwhile, in a local run
+    runs = list(dict.fromkeys(run for run, _, _ in reversed(keys)))
+    for key in (k for k in keys if k[0] in runs[keep:]):
+        _cache.pop(key, None)

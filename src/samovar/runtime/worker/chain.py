@@ -40,6 +40,7 @@ from samovar.record.state_files import (
 from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
 from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
+from samovar.runtime.exchange.partition import partition_number
 from samovar.runtime.exchange.task import Begun, Task
 from samovar.runtime.exchange.user_errors import (
     RAISED,
@@ -52,7 +53,6 @@ from samovar.runtime.exchange.user_errors import (
     raised,
     wrong_row,
 )
-from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
 from samovar.runtime.worker.breakpoints import TaskBreakpoints
 from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, told

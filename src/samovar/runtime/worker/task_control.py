@@ -22,9 +22,9 @@ from samovar.control.client import client_for
 from samovar.record.state_files import dumps
 from samovar.runtime.exchange.code_switch import ChainSwitches, CodeSwitch
 from samovar.runtime.exchange.console import Console
+from samovar.runtime.exchange.partition import partition_number
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task_signs import sign_unattended
-from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.breakpoints import TaskBreakpoints
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from samovar.record.state_files import StateCapture, composed, dumps, read_state
 from samovar.runtime.exchange.code_switch import ChainSwitches
 from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_name, replaced, write_decisions
 from samovar.runtime.exchange.fingerprints import Fingerprints
+from samovar.runtime.exchange.partition import partition_number
 from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Version
 from samovar.runtime.exchange.user_errors import UserError, frames_of
-from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, rows_at, stretches
 from samovar.runtime.worker.bucket_state import loaded_as
 from samovar.runtime.worker.chain import Chain, Observer

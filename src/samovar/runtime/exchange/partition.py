@@ -1,0 +1,32 @@
+"""Which partition of its input a task works on. Spark knows; in a local run the thread that stands for a task does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+__all__ = ["in_partition", "partition_number"]
+
+_local: ContextVar[int | None] = ContextVar("samovar_partition", default=None)
+
+
+def partition_number() -> int:
+    """The number of the partition this task works on."""
+    number = _local.get()
+    if number is not None:
+        return number
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+@contextmanager
+def in_partition(number: int) -> Iterator[None]:
+    """Have this thread work on a partition, without Spark."""
+    before = _local.set(number)
+    try:
+        yield
+    finally:
+        _local.reset(before)
