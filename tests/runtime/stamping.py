@@ -100,6 +100,46 @@ def diamond(
     return flow
 
 
+def local_diamond(
+    folder: Path, *, rows: int = 20, files: int = 3, seconds: float = 0.0, stop: int = -1
+) -> sv.Workflow:
+    """The same of Python operators alone: `B` gives to two branches, so that each operator has tasks of its own."""
+    flow = sv.Workflow("diamond")
+    source = flow.read.parquet(numbers(folder, rows, files), name="numbers")
+    first = source.apply(A(folder=str(folder), stop=stop, seconds=seconds), name="A")
+    second = first.drop("nothing", name="between").apply(B(seconds=seconds), name="B")
+    left = (
+        second.apply(Kept(0), name="even").drop("nothing", name="evens").apply(C(seconds=seconds), name="C")
+    )
+    right = second.apply(Kept(1), name="odd").apply(Same(), name="same")
+    left.union(right, name="both").apply(D(seconds=seconds), name="D").sink("S")
+    return flow
+
+
+class Kept(sv.Operator):
+    """Keeps even or odd numbers."""
+
+    output = "x bigint, a bigint, b bigint"
+    stateless = True
+
+    def __init__(self, remainder: int) -> None:
+        self.remainder = remainder
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[Mapping[str, Any] | None]:
+        if row["x"] % 2 == self.remainder:
+            yield row
+
+
+class Same(sv.Operator):
+    """The branch without `C`."""
+
+    output = "x bigint, a bigint, b bigint, c bigint"
+    stateless = True
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[Mapping[str, Any] | None]:
+        yield {**row, "c": row["b"]}
+
+
 def versions(number: int, folder: Path, *, seconds: float = 0.0, stop: int = -1) -> dict[str, sv.Operator]:
     """All operators in another version."""
     return {

@@ -39,12 +39,14 @@ class Gated(sv.Operator):
         yield {"x": row["x"], "n": self.n}
 
 
-def numbers(folder: Path, rows: int = 20, files: int = 1) -> str:
-    """A folder of Parquet files with the numbers from 0 on."""
+def numbers(folder: Path, rows: int = 20, files: int = 1, *, keys: int | None = None) -> str:
+    """A folder of Parquet files with the numbers from 0 on; `keys`: and with their remainders as `k`."""
     made = folder / "in"
     made.mkdir(parents=True, exist_ok=True)
     for i in range(files):
-        pq.write_table(pa.table({"x": range(i * rows, (i + 1) * rows)}), made / f"{i}.parquet")
+        xs = range(i * rows, (i + 1) * rows)
+        columns = {"x": xs} if keys is None else {"x": xs, "k": [x % keys for x in xs]}
+        pq.write_table(pa.table(columns), made / f"{i}.parquet")
     return str(made)
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Start, local_start
 from tests.runtime.stamping import (
     SlowNetwork,
     Stamps,
     diamond,
     jitter,
+    local_diamond,
     replayed_stamps,
     stamps,
     versions,
@@ -90,13 +92,19 @@ def test_backward_consistency_waits_for_the_last_worker(
 
 
 def modified_at_random(
-    spark: Any, folder: Path, consistency: Any, seed: int, wanted: int, *, rows: int = 50, files: int = 2
+    start: Start,
+    flow: sv.Workflow,
+    folder: Path,
+    consistency: Any,
+    seed: int,
+    wanted: int,
+    *,
+    rows: int = 50,
+    files: int = 2,
 ) -> tuple[Stamps, Any]:
-    """A run with so many modifications at random instants; its stamps, equal to those of its replay."""
-    folder.mkdir()
+    """A run with so many modifications at random instants; its stamps."""
     chance = random.Random(seed)
-    flow = diamond(folder, rows=rows, files=files, seconds=0.002)
-    run = flow.start(spark=spark, record=folder / "runs", epoch_bytes=1)
+    run = start(flow, record=folder / "runs", epoch_bytes=1)
     number = 2
     while number < wanted + 2 and run.status == "running":
         time.sleep(chance.random() * 0.25)  # the instant is what is random
@@ -106,6 +114,29 @@ def modified_at_random(
     run.wait(progress=False, timeout=WAIT)
     found = stamps(run)
     assert [s[0] for s in found] == list(range(rows * files))
+    if consistency == "strict":
+        assert all(len(set(s[1:])) == 1 for s in found)
+        assert not switches_inside(run)
+    if consistency == "backward":
+        assert not new_then_old(found)
+    return found, run
+
+
+def replayed_at_random(
+    spark: Any, folder: Path, consistency: Any, seed: int, wanted: int, *, rows: int = 50, files: int = 2
+) -> tuple[Stamps, Any]:
+    """The same on Spark; a replay meets the same versions."""
+    folder.mkdir()
+    found, run = modified_at_random(
+        lambda flow, **options: flow.start(spark=spark, **options),
+        diamond(folder, rows=rows, files=files, seconds=0.002),
+        folder,
+        consistency,
+        seed,
+        wanted,
+        rows=rows,
+        files=files,
+    )
     assert replayed_stamps(sv.open(str(run.recording), spark=spark)) == found
     return found, run
 
@@ -116,15 +147,27 @@ def switches_inside(run: Any) -> int:
 
 @pytest.mark.parametrize("consistency", ["strict", "backward", "none"])
 def test_each_level_keeps_its_promise_at_random_instants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consistency: str
+) -> None:
+    SlowNetwork(monkeypatch, jitter(7, 0.02))
+    flow = local_diamond(tmp_path, rows=50, files=2, seconds=0.002)
+    found, _ = modified_at_random(local_start, flow, tmp_path, consistency, 7, 2)
+    assert max(s[4] for s in found) > 1
+
+
+@pytest.mark.parametrize(
+    "consistency",
+    [
+        pytest.param("strict", marks=pytest.mark.slow),
+        pytest.param("backward", marks=pytest.mark.slow),
+        "none",
+    ],
+)
+def test_a_replay_meets_the_same_versions_at_random_instants(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consistency: str
 ) -> None:
     SlowNetwork(monkeypatch, jitter(7, 0.02))
-    found, run = modified_at_random(spark, tmp_path / "run", consistency, 7, 2)
-    if consistency == "strict":
-        assert all(len(set(s[1:])) == 1 for s in found)
-        assert not switches_inside(run)
-    if consistency == "backward":
-        assert not new_then_old(found)
+    replayed_at_random(spark, tmp_path / "run", consistency, 7, 2)
 
 
 @pytest.mark.slow
@@ -139,12 +182,8 @@ def test_a_hundred_modifications_at_random_instants(
         for consistency in made:
             seed += 1
             folder = tmp_path / f"{consistency}-{seed}"
-            found, run = modified_at_random(spark, folder, consistency, seed, 8, rows=80, files=4)
+            found, run = replayed_at_random(spark, folder, consistency, seed, 8, rows=80, files=4)
             made[consistency] += max(s[4] for s in found) - 1
-            if consistency == "strict":
-                assert all(len(set(s[1:])) == 1 for s in found)
-            if consistency == "backward":
-                assert not new_then_old(found)
             if consistency == "none":
                 mixed += len(old_then_new(found))  # new before old needs a late message: see the first test
             inside += switches_inside(run)

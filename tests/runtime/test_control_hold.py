@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.runtime.conftest import Start
 from tests.runtime.steered import WAIT, numbers
 
 import samovar as sv
@@ -76,8 +77,8 @@ def held(run: Any) -> Any:
     return run.held
 
 
-def test_a_held_tuple_tells_everything_and_can_be_skipped(spark: Any, tmp_path: Path) -> None:
-    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+def test_a_held_tuple_tells_everything_and_can_be_skipped(start: Start, tmp_path: Path) -> None:
+    run = start(fussy(tmp_path, 7), record=tmp_path / "runs", on_error="hold")
     found = held(run)
     assert (found.operator, found.row, found.epoch) == ("F", {"x": 7}, 0)
     assert "ZeroDivisionError" in found.error
@@ -91,29 +92,37 @@ def test_a_held_tuple_tells_everything_and_can_be_skipped(spark: Any, tmp_path: 
     rejected = run.rejected("F").to_pylist()
     assert [(r["epoch"], r["row"]) for r in rejected] == [(0, {"x": 7})]
     assert "ZeroDivisionError" in rejected[0]["error"]
-    past = sv.open(str(run.recording), spark=spark)
-    assert past.history.totals()["F"].taken == (12,)
-    moment = past.jump("F", tuples=12)  # computed again, with the same tuple left out
-    assert moment.state("F")["n"] == 11
-    assert moment.state("F")["last"] == [x for x in range(12) if x != 7]
-    assert past.jump("F", tuples=8).state("F")["n"] == 7
+    assert run.history.totals()["F"].taken == (12,)
 
 
-def test_a_fork_from_behind_a_skipped_tuple_leaves_it_out_as_well(spark: Any, tmp_path: Path) -> None:
+def test_replays_and_forks_leave_a_skipped_tuple_out_as_well(spark: Any, tmp_path: Path) -> None:
     run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
     held(run)
     run.skip()
     run.wait(progress=False)
     past = sv.open(str(run.recording), spark=spark)
+    moment = past.jump("F", tuples=12)  # computed again, with the same tuple left out
+    assert moment.state("F")["n"] == 11
+    assert moment.state("F")["last"] == [x for x in range(12) if x != 7]
+    assert past.jump("F", tuples=8).state("F")["n"] == 7
     fork = past.jump("F", tuples=10).fork({"T": Sums()})
     assert rows_of(fork) == expected([x for x in range(12) if x != 7], 7)
 
 
-def test_an_edited_tuple_is_processed_once_from_the_state_before_it(spark: Any, tmp_path: Path) -> None:
-    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+def test_an_edited_tuple_is_processed_once_from_the_state_before_it(start: Start, tmp_path: Path) -> None:
+    run = start(fussy(tmp_path, 7), record=tmp_path / "runs", on_error="hold")
     held(run)
     with pytest.raises(UnknownName):
         run.retry(row={"z": 1})
+    run.retry(row={"x": 70})
+    xs = [70 if x == 7 else x for x in range(12)]
+    assert rows_of(run) == expected(xs, 7)
+    assert run.inspect("F").state["last"] == xs
+
+
+def test_a_replay_meets_the_edited_tuple(spark: Any, tmp_path: Path) -> None:
+    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    held(run)
     run.retry(row={"x": 70})
     xs = [70 if x == 7 else x for x in range(12)]
     assert rows_of(run) == expected(xs, 7)
@@ -122,8 +131,8 @@ def test_an_edited_tuple_is_processed_once_from_the_state_before_it(spark: Any, 
     assert past.jump("F", tuples=8).state("F")["last"][-1] == 70
 
 
-def test_a_tuple_tried_again_is_held_again_and_counts_once(spark: Any, tmp_path: Path) -> None:
-    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+def test_a_tuple_tried_again_is_held_again_and_counts_once(start: Start, tmp_path: Path) -> None:
+    run = start(fussy(tmp_path, 7), record=tmp_path / "runs", on_error="hold")
     first = held(run)
     for _ in range(3):
         run.retry()
@@ -134,9 +143,9 @@ def test_a_tuple_tried_again_is_held_again_and_counts_once(spark: Any, tmp_path:
     assert rows_of(run) == expected([x for x in range(12) if x != 7], 7)
 
 
-def test_all_like_it_are_skipped_and_kept(spark: Any, tmp_path: Path) -> None:
+def test_all_like_it_are_skipped_and_kept(start: Start, tmp_path: Path) -> None:
     flow = fussy(tmp_path, 3, 5, rows=6, files=2)
-    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold", epoch_bytes=1)
+    run = start(flow, record=tmp_path / "runs", on_error="hold", epoch_bytes=1)
     assert held(run).row == {"x": 3}
     run.skip(all_like_it=True)
     run.wait(progress=False)
@@ -144,14 +153,20 @@ def test_all_like_it_are_skipped_and_kept(spark: Any, tmp_path: Path) -> None:
     assert sorted({x for x, _ in rows_of(run)}) == [x for x in range(12) if x not in (3, 5)]
 
 
-def test_a_held_run_can_be_stopped_paused_and_inspected(spark: Any, tmp_path: Path) -> None:
-    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+def test_a_held_run_can_be_inspected_paused_and_stopped(start: Start, tmp_path: Path) -> None:
+    run = start(fussy(tmp_path, 7), record=tmp_path / "runs", on_error="hold")
     held(run)
     assert run.inspect("F").state["n"] == 8
     run.pause()
     assert run.status == "paused"
     run.stop()
     assert run.status == "stopped"
+
+
+def test_a_run_that_was_stopped_while_it_held_is_resumed_and_holds_again(spark: Any, tmp_path: Path) -> None:
+    run = fussy(tmp_path, 7).start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    held(run)
+    run.stop()
     again = sv.open(str(run.recording)).resume(spark=spark)
     assert held(again).row == {"x": 7}
     again.skip()
@@ -168,13 +183,13 @@ class Decoder(sv.Operator):
         yield {"id": row["id"], "value": int(row["code"], 16)}
 
 
-def test_the_decoder_meets_what_the_encoder_wrote_wrongly(spark: Any, tmp_path: Path) -> None:
+def test_the_decoder_meets_what_the_encoder_wrote_wrongly(start: Start, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     codes = ["0x0f", "0x10", "fifteen", "0x12", "-", "0x14"]
     pq.write_table(pa.table({"id": range(6), "code": codes}), tmp_path / "in" / "0.parquet")
     flow = sv.Workflow("decoder")
     flow.read.parquet(str(tmp_path / "in"), name="coded").apply(Decoder(), name="D").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    run = start(flow, record=tmp_path / "runs", on_error="hold")
     found = held(run)
     assert found.row == {"id": 2, "code": "fifteen"}
     assert "invalid literal" in found.error
@@ -182,7 +197,7 @@ def test_the_decoder_meets_what_the_encoder_wrote_wrongly(spark: Any, tmp_path: 
     assert held(run).row == {"id": 4, "code": "-"}
     run.skip()
     assert sorted(run.result("S").to_pydict()["value"]) == [15, 15, 16, 18, 20]
-    past = sv.open(str(run.recording), spark=spark)
+    past = sv.open(str(run.recording))
     assert past.rejected("D").to_pydict()["row"] == [{"id": 4, "code": "-"}]
     assert len(past.history.epochs) == 1
 

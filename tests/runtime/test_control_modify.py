@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Start
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
@@ -51,8 +52,8 @@ def stamped(tmp_path: Path) -> sv.Workflow:
     return flow
 
 
-def test_new_logic_is_in_force_from_an_epoch_on_and_takes_the_state_over(spark: Any, tmp_path: Path) -> None:
-    run = stamped(tmp_path).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+def modified_inside(start: Start, tmp_path: Path) -> sv.Run:
+    run = start(stamped(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     run.pause()  # in the second epoch: it will be done again
     run.modify({"V": Stamped(2)})
@@ -61,6 +62,18 @@ def test_new_logic_is_in_force_from_an_epoch_on_and_takes_the_state_over(spark: 
     table = run.result("S").to_pydict()
     assert table["version"] == [1] * 20 + [2] * 40
     assert table["n"] == list(range(1, 61))
+    return run
+
+
+def test_new_logic_is_in_force_from_an_epoch_on_and_takes_the_state_over(
+    start: Start, tmp_path: Path
+) -> None:
+    run = modified_inside(start, tmp_path)
+    assert run.inspect("V").state == {"version": 2, "n": 60}
+
+
+def test_time_travel_runs_each_epochs_own_code(spark: Any, tmp_path: Path) -> None:
+    run = modified_inside(lambda flow, **options: flow.start(spark=spark, **options), tmp_path)
     past = sv.open(str(run.recording), spark=spark)
     assert past.jump("V", tuples=10).state("V") == {"version": 1, "n": 10}
     assert past.jump("V", tuples=30).state("V") == {"version": 2, "n": 30}
@@ -68,8 +81,8 @@ def test_new_logic_is_in_force_from_an_epoch_on_and_takes_the_state_over(spark: 
     assert past.jump("V", tuples=30).step_into("V").last.outputs[0]["version"] == 2
 
 
-def test_a_transfer_turns_the_old_state_into_the_new(spark: Any, tmp_path: Path) -> None:
-    run = stamped(tmp_path).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+def test_a_transfer_turns_the_old_state_into_the_new(start: Start, tmp_path: Path) -> None:
+    run = start(stamped(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     run.pause()
     run.modify({"V": Renamed()}, transfer=lambda old: {"count": old["n"]})
@@ -80,8 +93,8 @@ def test_a_transfer_turns_the_old_state_into_the_new(spark: Any, tmp_path: Path)
     assert table["n"] == list(range(1, 61))
 
 
-def test_what_cannot_be_put_into_force_changes_nothing(spark: Any, tmp_path: Path) -> None:
-    run = stamped(tmp_path).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+def test_what_cannot_be_put_into_force_changes_nothing(start: Start, tmp_path: Path) -> None:
+    run = start(stamped(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     with pytest.raises(WorkflowError, match="Expected x:bigint"):
         run.modify({"V": Wider()})
@@ -100,11 +113,11 @@ class Raises(Stamped):
         yield from super().process(row, port)
 
 
-def test_a_held_tuple_is_tried_again_with_mended_logic(spark: Any, tmp_path: Path) -> None:
+def test_a_held_tuple_is_tried_again_with_mended_logic(start: Start, tmp_path: Path) -> None:
     flow = sv.Workflow("mended")
     rows = flow.read.parquet(numbers(tmp_path, files=3), name="numbers")
     rows.apply(Raises(1), name="V").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1, on_error="hold")
+    run = start(flow, record=tmp_path / "runs", epoch_bytes=1, on_error="hold")
     assert run.wait_until("holding", timeout=WAIT) == "holding"
     assert run.held is not None
     assert run.held.row == {"x": 27}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Start
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
@@ -22,8 +23,8 @@ def gated(tmp_path: Path, **options: Any) -> sv.Workflow:
     return flow
 
 
-def test_a_python_operator_stops_at_a_mini_step_and_goes_on_from_there(spark: Any, tmp_path: Path) -> None:
-    run = gated(tmp_path).start(spark=spark, record=tmp_path / "runs")
+def test_a_python_operator_stops_at_a_mini_step_and_goes_on_from_there(start: Start, tmp_path: Path) -> None:
+    run = start(gated(tmp_path), record=tmp_path / "runs")
     wait_for(tmp_path / "arrived")
     run.pause()
     assert run.status == "paused"
@@ -63,9 +64,9 @@ def test_a_paused_run_can_be_stopped_and_resumed_from_its_recording(spark: Any, 
     assert again.result("S").to_pydict()["n"] == list(range(1, 21))
 
 
-def test_an_aligned_pause_has_nothing_in_flight(spark: Any, tmp_path: Path) -> None:
+def test_an_aligned_pause_has_nothing_in_flight(start: Start, tmp_path: Path) -> None:
     flow = gated(tmp_path, files=3)
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    run = start(flow, record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     (tmp_path / "go").touch()
     run.pause(mode="aligned")
@@ -122,8 +123,8 @@ class Second(sv.Operator):
         yield {"x": row["x"]}
 
 
-def test_what_cannot_be_done_is_refused_and_changes_nothing(spark: Any, tmp_path: Path) -> None:
-    run = gated(tmp_path).start(spark=spark, record=tmp_path / "runs")
+def test_what_cannot_be_done_is_refused_and_changes_nothing(start: Start, tmp_path: Path) -> None:
+    run = start(gated(tmp_path), record=tmp_path / "runs")
     wait_for(tmp_path / "arrived")
     with pytest.raises(CommandRefused, match="Expected a paused run"):
         run.resume()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.runtime.conftest import Start
 from tests.runtime.stamping import SlowNetwork
 from tests.runtime.steered import WAIT, numbers, wait_for
 
@@ -41,12 +42,12 @@ def n(found: Any) -> int:
     return sum(part.state["n"] for part in found.parts)
 
 
-def test_between_stages_a_direct_look_shows_tuples_nobody_sent(spark: Any, tmp_path: Path) -> None:
+def test_between_stages_a_direct_look_shows_tuples_nobody_sent(start_on_both: Start, tmp_path: Path) -> None:
     flow = sv.Workflow("stages")
     rows = flow.read.parquet(numbers(tmp_path, 20, files=2), name="numbers")
-    given = rows.apply(Counts(), name="A").filter("x >= 0", name="all")
+    given = rows.apply(Counts(), name="A").drop("nothing", name="all")  # two stages
     given.apply(Counts(str(tmp_path), stop=30), name="B").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    run = start_on_both(flow, record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")  # in the second epoch: A is done with it, B is at its 31st tuple
     assert (n(run.inspect("A")), n(run.inspect("B"))) == (20, 31)
     found = run.snapshot()
@@ -65,7 +66,7 @@ def test_between_stages_a_direct_look_shows_tuples_nobody_sent(spark: Any, tmp_p
 
 
 def test_while_tuples_flow_a_late_question_shows_figure_5_and_a_snapshot_never(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delay(message: m.ToWorker) -> float:
         late = isinstance(message, m.StateWanted) and message.operator == "B"
@@ -75,7 +76,7 @@ def test_while_tuples_flow_a_late_question_shows_figure_5_and_a_snapshot_never(
     flow = sv.Workflow("chained")
     rows = flow.read.parquet(numbers(tmp_path, 1500), name="numbers")
     rows.apply(Counts(seconds=0.002), name="A").apply(Counts(), name="B").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs")
+    run = start(flow, record=tmp_path / "runs")
     desk = run.desk
     assert desk.wait_for(lambda: bool(desk.busy), WAIT)
     direct = [(n(run.inspect("A")), n(run.inspect("B"))) for _ in range(5)]

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.runtime.conftest import Start
 from tests.runtime.stamping import replayed_rows
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
@@ -62,14 +63,16 @@ def renamed(old: dict[str, Any]) -> dict[str, Any]:
     return {"counts": {str(k): n for k, n in old["seen"].items()}}
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool) -> None:
+def counting(tmp_path: Path, *, keyed: bool = False) -> sv.Workflow:
     flow = sv.Workflow("counts")
-    rows = flow.read.parquet(numbers(tmp_path, 40, files=2), name="numbers")
-    named = rows.selectExpr("x", "x % 5 AS k", name="named")
-    counted = named.apply(Counts(str(tmp_path), stop=22), name="V", **({"by": "k"} if keyed else {}))
-    counted.sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    rows = flow.read.parquet(numbers(tmp_path, 40, files=2, keys=5), name="numbers")
+    rows.apply(Counts(str(tmp_path), stop=22), name="V", by="k" if keyed else None).sink("S")
+    return flow
+
+
+def switched_inside(start: Start, tmp_path: Path, keyed: bool) -> tuple[sv.Run, list[dict[str, Any]]]:
+    """A run whose operator switched in the middle of an epoch, and its rows."""
+    run = start(counting(tmp_path, keyed=keyed), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     run.modify({"V": Renamed()}, consistency="none", transfer=renamed)
     (tmp_path / "go").touch()
@@ -81,6 +84,20 @@ def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool)
         assert row["n"] == counts[row["x"] % 5]
     assert {r["version"] for r in found if r["x"] >= 40 or r["x"] < 0} == {2}
     assert {r["version"] for r in found if 0 <= r["x"] < 40} == {1, 2}
+    return run, found
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_states_go_over_inside_an_epoch(start: Start, tmp_path: Path, keyed: bool) -> None:
+    run, _ = switched_inside(start, tmp_path, keyed)
+    assert run.history.epochs[0].switched
+    merged = run.inspect("V").state["counts"]
+    assert merged == {str(key): 16 for key in range(5)}
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_replay_goes_over_at_the_same_tuples(spark: Any, tmp_path: Path, keyed: bool) -> None:
+    run, found = switched_inside(lambda flow, **options: flow.start(spark=spark, **options), tmp_path, keyed)
     past = sv.open(str(run.recording), spark=spark)
     assert past.history.epochs[0].switched
     assert sorted(map(repr, replayed_rows(past, "V"))) == sorted(map(repr, found))
@@ -105,11 +122,8 @@ def test_states_go_over_inside_an_epoch(spark: Any, tmp_path: Path, keyed: bool)
         )
 
 
-def test_code_that_a_worker_cannot_take_is_taken_back(spark: Any, tmp_path: Path) -> None:
-    flow = sv.Workflow("counts")
-    rows = flow.read.parquet(numbers(tmp_path, 40, files=2), name="numbers")
-    rows.selectExpr("x", "x % 5 AS k", name="n").apply(Counts(str(tmp_path), stop=22), name="V").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+def test_code_that_a_worker_cannot_take_is_taken_back(start: Start, tmp_path: Path) -> None:
+    run = start(counting(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     run.modify({"V": Renamed()}, consistency="none", transfer=lambda old: {"counts": old["lost"]})
     (tmp_path / "go").touch()  # it was tried on no state: none had been kept yet
@@ -152,16 +166,15 @@ class Decoder(sv.Operator):
         yield {"x": row["x"], "value": value, "encoder": row["encoder"], "decoder": self.version}
 
 
-def test_a_problematic_tuple_goes_on_with_a_mended_decoder_where_it_stands(
-    spark: Any, tmp_path: Path
-) -> None:
+def mended(start: Start, tmp_path: Path) -> tuple[sv.Run, list[dict[str, Any]]]:
+    """A run whose decoder was mended while it held a tuple, and its rows."""
     (tmp_path / "in").mkdir()
     xs = [3, 1, 4, -1, 5, 9, -2, 6]
     pq.write_table(pa.table({"x": xs}), tmp_path / "in" / "0.parquet")
     flow = sv.Workflow("codec")
     rows = flow.read.parquet(str(tmp_path / "in"), name="tweets")
     rows.apply(Encoder(), name="X").apply(Decoder(), name="Y").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    run = start(flow, record=tmp_path / "runs", on_error="hold")
     assert run.wait_until("holding", timeout=WAIT) == "holding"
     assert run.held is not None
     assert (run.held.operator, run.held.row["code"]) == ("Y", "-0x1")
@@ -174,6 +187,19 @@ def test_a_problematic_tuple_goes_on_with_a_mended_decoder_where_it_stands(
     assert [r["value"] for r in found] == xs  # nothing lost, nothing twice
     met = [(r["encoder"], r["decoder"]) for r in found]
     assert met == [(1, 1)] * 3 + [(1, 2)] + [(2, 2)] * 4
+    return run, found
+
+
+def test_a_problematic_tuple_goes_on_with_a_mended_decoder_where_it_stands(
+    start: Start, tmp_path: Path
+) -> None:
+    run, _ = mended(start, tmp_path)
+    assert run.inspect("X").state == {"version": 2, "n": 8}
+    assert run.inspect("Y").state == {"version": 2, "seen": 8}
+
+
+def test_a_replay_meets_the_old_decoder_and_then_the_mended_one(spark: Any, tmp_path: Path) -> None:
+    run, found = mended(lambda flow, **options: flow.start(spark=spark, **options), tmp_path)
     past = sv.open(str(run.recording), spark=spark)
     assert past.jump("X", tuples=8).state("X") == {"version": 2, "n": 8}
     assert past.jump("Y", tuples=8).state("Y") == {"version": 2, "seen": 8}
@@ -245,12 +271,15 @@ class Other(sv.Operator):
 """
 
 
-def test_new_logic_can_be_source_text(spark: Any, tmp_path: Path) -> None:
-    run = gated_filter(tmp_path).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+def test_new_logic_can_be_source_text(start: Start, tmp_path: Path) -> None:
+    flow = sv.Workflow("gated")
+    rows = flow.read.parquet(numbers(tmp_path, 20, files=3), name="numbers")
+    rows.apply(Gated(str(tmp_path), stop=25), name="G").sink("S")
+    run = start(flow, record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     with pytest.raises(WorkflowError):
         run.modify({"G": "class Other:"})
     run.modify({"G": TEXT}, consistency="backward")
     (tmp_path / "go").touch()
     found = {r["x"]: r["n"] for r in run.result("S").to_pylist()}
-    assert all((n == -10) == (x > 25) for x, n in found.items())
+    assert all((n == -1) == (x > 25) for x, n in found.items())

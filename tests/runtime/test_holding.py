@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.control.support import WAIT, Recorder
+from tests.control.support import WAIT
 
 import samovar as sv
-from samovar.control import events as e
-from samovar.control.client import forget_clients
-from samovar.control.desk import Desk
-from samovar.ids import CONTROL
-from samovar.record.state_files import dumps, read_state, restore
+from samovar import testing
+from samovar.record.state_files import read_state
 from samovar.runtime.exchange.decisions import read_decisions
-from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Stage, Task
 from samovar.runtime.pickles import by_value
-from samovar.runtime.worker import bucket_state, undoable_chain
+from samovar.runtime.worker import undoable_chain
 from samovar.runtime.worker.entry import chain_function
+from samovar.testing import local_jobs
 
 Row = dict[str, Any]
 Decide = Callable[[Any], tuple[str, Row | None]]
 FIRST = pa.schema([("x", pa.int64()), ("n", pa.int64())])
-SECOND = pa.schema([("x", pa.int64()), ("total", pa.int64())])
 
 
 class Fussy(sv.Operator):
@@ -72,49 +66,31 @@ class Total(sv.Operator):
 
 
 @pytest.fixture(autouse=True)
-def fresh_worker() -> Iterator[None]:
-    bucket_state._cache.clear()
-    yield
-    bucket_state._cache.clear()
-    forget_clients()
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers come in several batches."""
+    monkeypatch.setattr(local_jobs, "BATCH", 5)
 
 
-def held(
-    tmp_path: Path, decide: Decide, *operators: sv.Operator, rows: int = 12, ends: bool = False
-) -> list[tuple[int, int]]:
+def held(tmp_path: Path, decide: Decide, *operators: sv.Operator) -> sv.Run:
     """Run a chain over the numbers from 0 on; `decide` is asked about each tuple that is held."""
-    engine = Recorder()
-    desk = Desk("run", engine)
-    try:
-        names, schemas = ("F", "T"), (FIRST, SECOND)
-        stages = tuple(
-            Stage(names[i], by_value(op), schemas[i], str(tmp_path / "state" / names[i]), {})
-            for i, op in enumerate(operators)
-        )
-        control = (desk.coordinator.address, "run", desk.coordinator.secret)
-        task = Task("run", 0, "a", stages, 0, True, str(tmp_path / "errors"), control=control, hold=True)
-        assert desk.begin_epoch(0, "a")
-        batches = [pa.record_batch({"x": range(i, min(i + 5, rows))}) for i in range(0, rows, 5)]
-        if ends:
-            over = pa.record_batch({"x": pa.array([None], pa.int64()), CONTROL: [1]})
-            batches = [b.append_column(CONTROL, pa.array([0] * b.num_rows)) for b in batches] + [over]
-        with ThreadPoolExecutor(1) as pool:
-            done = threading.Event()
-            made = pool.submit(
-                lambda: [r for b in chain_function(task)(iter(batches)) for r in b.to_pylist()]
-            )
-            made.add_done_callback(lambda _: (done.set(), desk.stir()))
-            while desk.wait_for(lambda: done.is_set() or bool(desk.held), WAIT) and desk.held:
-                one = desk.held[0]
-                kind, row = decide(one)
-                body = b"" if row is None else dumps(row)
-                desk.ask(
-                    lambda c, h=one.hold, v=kind, b=body: e.DecisionMade(command=c, hold=h, kind=v, row=b)
-                ).result(WAIT)
-                desk.wait_for(lambda h=one.hold: h not in {x.hold for x in desk.held}, WAIT)
-            return [tuple(r.values()) for r in made.result(WAIT)]
-    finally:
-        desk.close()
+    flow = sv.Workflow("held")
+    frame = flow.values("x bigint", [(x,) for x in range(12)], name="numbers")
+    for name, operator in zip("FT", operators, strict=False):
+        frame = frame.apply(operator, name=name)
+    frame.sink("S")
+    run = testing.start(flow, on_error="hold", record=tmp_path)
+    while run.wait_until("holding", timeout=WAIT) == "holding":
+        kind, row = decide(run.desk.held[0])
+        if kind == "retry":
+            run.retry(row)
+        else:
+            run.skip(all_like_it=kind == "skip-all")
+    return run
+
+
+def rows_of(run: sv.Run) -> list[tuple[int, int]]:
+    """What came out; raises what ended the run."""
+    return [tuple(row.values()) for row in run.result("S").to_pylist()]  # type: ignore[misc]
 
 
 def plain(xs: list[int]) -> list[tuple[int, int]]:
@@ -126,30 +102,29 @@ def plain(xs: list[int]) -> list[tuple[int, int]]:
     return made
 
 
-def state(tmp_path: Path, name: str, operator: sv.Operator) -> dict[str, Any]:
-    restore(operator, [read_state(tmp_path / "state" / name / "0000.delta")[1]])
-    return attributes(operator)
+def epoch_folder(run: sv.Run) -> Path:
+    return run.store.epoch_folder(run.history.epochs[0])
 
 
-def results(tmp_path: Path) -> list[int]:
+def results(run: sv.Run) -> list[int]:
     """What calls of log_result gave, as the epoch keeps it."""
-    found: list[int] = read_state(tmp_path / "state" / "F" / "0000.delta")[1]["results"]
+    found: list[int] = read_state(epoch_folder(run) / "state" / "F" / "0000.delta")[1]["results"]
     return found
 
 
 def test_a_skipped_tuple_leaves_no_trace(tmp_path: Path) -> None:
-    rows = held(tmp_path, lambda _: ("skip", None), Fussy(7), Total())
+    run = held(tmp_path, lambda _: ("skip", None), Fussy(7), Total())
     rest = [x for x in range(12) if x != 7]
-    assert rows == plain(rest)
-    assert state(tmp_path, "F", Fussy(7))["last"] == rest
-    assert state(tmp_path, "T", Total())["total"] == rows[-1][1]
-    assert [(d.operator, d.number, d.row) for d in read_decisions(tmp_path)] == [("F", 7, {"x": 7})]
-    assert results(tmp_path) == [10 * n for n in range(1, 12)]
+    assert rows_of(run) == plain(rest)
+    assert run.inspect("F").state["last"] == rest
+    assert run.inspect("T").state["total"] == rows_of(run)[-1][1]
+    assert [(d.operator, d.number, d.row) for d in read_decisions(epoch_folder(run))] == [("F", 7, {"x": 7})]
+    assert results(run) == [10 * n for n in range(1, 12)]
 
 
 def test_an_edited_tuple_takes_the_place_of_the_other(tmp_path: Path) -> None:
-    rows = held(tmp_path, lambda _: ("edit", {"x": 70}), Fussy(7), Total())
-    assert rows == plain([70 if x == 7 else x for x in range(12)])
+    run = held(tmp_path, lambda _: ("retry", {"x": 70}), Fussy(7), Total())
+    assert rows_of(run) == plain([70 if x == 7 else x for x in range(12)])
 
 
 def test_a_second_failure_far_behind_is_undone_from_a_later_base(
@@ -157,10 +132,10 @@ def test_a_second_failure_far_behind_is_undone_from_a_later_base(
 ) -> None:
     monkeypatch.setattr(undoable_chain, "EVERY", 0.0)
     monkeypatch.setattr(undoable_chain, "SHARE", 1e9)  # a base before every tuple
-    rows = held(tmp_path, lambda _: ("skip", None), Fussy(3, 4, 9), Total())
+    run = held(tmp_path, lambda _: ("skip", None), Fussy(3, 4, 9), Total())
     rest = [x for x in range(12) if x not in (3, 4, 9)]
-    assert rows == plain(rest)
-    seen = state(tmp_path, "F", Fussy(3, 4, 9))
+    assert rows_of(run) == plain(rest)
+    seen = run.inspect("F").state
     assert seen["last"] == rest
     assert seen["seen"] == {k: [x for x in rest if x % 3 == k] for k in range(3)}
 
@@ -172,22 +147,22 @@ def test_several_are_undone_from_the_epochs_start(tmp_path: Path) -> None:
         asked.append(one.place.number)
         return ("retry", None) if asked.count(one.place.number) < 3 else ("skip", None)
 
-    rows = held(tmp_path, decide, Fussy(3, 4, 9), Total())
-    assert rows == plain([x for x in range(12) if x not in (3, 4, 9)])
+    run = held(tmp_path, decide, Fussy(3, 4, 9), Total())
+    assert rows_of(run) == plain([x for x in range(12) if x not in (3, 4, 9)])
     assert asked == [3, 3, 3, 4, 4, 4, 9, 9, 9]
 
 
 def test_a_tuple_of_an_operator_behind_is_undone_alone(tmp_path: Path) -> None:
     """Total raises on both tuples that Fussy makes of 5; Fussy itself stays in the middle of 5 meanwhile."""
-    rows = held(tmp_path, lambda _: ("skip", None), Fussy(), Total(5))
+    run = held(tmp_path, lambda _: ("skip", None), Fussy(), Total(5))
     made, total = [], 0
     for n, x in enumerate(range(12), 1):
         for given in (10 * n, n):
             if x != 5:
                 total += given
                 made.append((x, total))
-    assert rows == made
-    assert results(tmp_path) == [10 * n for n in range(1, 13)]
+    assert rows_of(run) == made
+    assert results(run) == [10 * n for n in range(1, 13)]
 
 
 def test_all_like_it_are_asked_about_once(tmp_path: Path) -> None:
@@ -197,10 +172,10 @@ def test_all_like_it_are_asked_about_once(tmp_path: Path) -> None:
         asked.append(one.place.number)
         return "skip-all", None
 
-    rows = held(tmp_path, decide, Fussy(3, 4, 9), Total())
-    assert rows == plain([x for x in range(12) if x not in (3, 4, 9)])
+    run = held(tmp_path, decide, Fussy(3, 4, 9), Total())
+    assert rows_of(run) == plain([x for x in range(12) if x not in (3, 4, 9)])
     assert asked == [3]
-    assert [d.number for d in read_decisions(tmp_path)] == [3, 4, 9]
+    assert [d.number for d in read_decisions(epoch_folder(run))] == [3, 4, 9]
 
 
 class Batched(sv.Operator):
@@ -225,21 +200,21 @@ def test_a_batch_is_split_until_the_row_is_found(tmp_path: Path) -> None:
 
     def decide(one: Any) -> tuple[str, Row | None]:
         asked.append(pickle.loads(one.row))
-        return ("edit", {"x": 70}) if asked[-1]["x"] == 7 else ("skip", None)
+        return ("retry", {"x": 70}) if asked[-1]["x"] == 7 else ("skip", None)
 
-    rows = held(tmp_path, decide, Batched(3, 7))
+    run = held(tmp_path, decide, Batched(3, 7))
     assert asked == [{"x": 3}, {"x": 7}]
     wanted = [x if x != 7 else 70 for x in range(12) if x != 3]
-    assert rows == [(x, n) for n, x in enumerate(wanted, 1)]
-    assert state(tmp_path, "F", Batched())["n"] == 11
-    kept = read_decisions(tmp_path)
+    assert rows_of(run) == [(x, n) for n, x in enumerate(wanted, 1)]
+    assert run.inspect("F").state["n"] == 11
+    kept = read_decisions(epoch_folder(run))
     assert [(d.number, d.kind, d.row["x"]) for d in kept] == [(3, "skip", 3), (7, "edit", 7)]
 
 
 def test_a_batch_follows_recorded_decisions(tmp_path: Path) -> None:
-    held(tmp_path, lambda one: ("skip", None), Batched(3, 7))
+    run = held(tmp_path, lambda one: ("skip", None), Batched(3, 7))
     stages = (Stage("F", by_value(Batched(3, 7)), FIRST, str(tmp_path / "again"), {}),)
-    decided = read_decisions(tmp_path)
+    decided = read_decisions(epoch_folder(run))
     task = Task("again", 0, "a", stages, 0, True, str(tmp_path / "other" / "errors"), decided=decided)
     batches = [pa.record_batch({"x": range(12)})]
     rows = [tuple(r.values()) for b in chain_function(task)(iter(batches)) for r in b.to_pylist()]
@@ -268,28 +243,28 @@ def test_an_end_that_raises_is_held_and_tried_again(tmp_path: Path) -> None:
             (tmp_path / "sign").touch()
         return "retry", None
 
-    rows = held(tmp_path, decide, operator, Total(), ends=True)
+    run = held(tmp_path, decide, operator, Total())
     assert asked == [("F", "the end of its input")] * 2
     before = plain(list(range(12)))
     total = before[-1][1]
-    assert rows == [*before, *((100 + i, total + i + 1) for i in range(3))]
-    assert state(tmp_path, "F", Fussy())["n"] == 15
-    assert state(tmp_path, "T", Total())["total"] == total + 3
+    assert rows_of(run) == [*before, *((100 + i, total + i + 1) for i in range(3))]
+    assert run.inspect("F").state["n"] == 15
+    assert run.inspect("T").state["total"] == total + 3
 
 
 def test_an_end_that_raises_is_skipped_as_a_whole(tmp_path: Path) -> None:
     operator = Ends()
     operator.sign = str(tmp_path / "sign")
-    rows = held(tmp_path, lambda _: ("skip", None), operator, Total(), ends=True)
-    assert rows == plain(list(range(12)))
-    assert state(tmp_path, "F", Fussy())["n"] == 12
+    run = held(tmp_path, lambda _: ("skip", None), operator, Total())
+    assert rows_of(run) == plain(list(range(12)))
+    assert run.inspect("F").state["n"] == 12
 
 
 def test_a_tuple_given_at_an_end_is_held_as_any_other(tmp_path: Path) -> None:
     operator = Ends()
     operator.sign = str(tmp_path / "sign")
     (tmp_path / "sign").touch()
-    rows = held(tmp_path, lambda _: ("skip", None), operator, Total(bad=101), ends=True)
+    run = held(tmp_path, lambda _: ("skip", None), operator, Total(bad=101))
     before = plain(list(range(12)))
     total = before[-1][1]
-    assert rows == [*before, (100, total + 1), (102, total + 2)]
+    assert rows_of(run) == [*before, (100, total + 1), (102, total + 2)]

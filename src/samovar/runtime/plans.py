@@ -27,9 +27,12 @@ from samovar.runtime.spark.session import spark_session
 from samovar.runtime.spark.shared_storage import cores
 from samovar.runtime.workflow_file import is_code, read_code, read_graph, read_sources
 
-__all__ = ["Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
+__all__ = ["LOCAL", "Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
 
 log = logging.getLogger("samovar")
+
+LOCAL = "local"
+"""In place of Spark's version in the recording of a run without it (samovar.testing)."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ def plans_of(
     """
     if history.started is None:
         raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+    if history.started.spark == LOCAL:
+        raise RecordingError(
+            "Expected a recording of a run on Spark, got one of a local run, which Spark would cut otherwise.",
+            hint="Run the workflow with flow.start(spark=...) to go back in time, to resume it or to fork it.",
+        )
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source, session)

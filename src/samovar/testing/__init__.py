@@ -54,7 +54,7 @@ def start(
         mapping of such rows by source, in place of what the source reads; a source of Parquet files, or of `values`,
         needs none.
     by: for an operator: the columns of the key, for one instance a key partition.
-    on_error, record, marks, key_partitions, run_id: as for `Workflow.start`; nothing is recorded unless it is asked for.
+    on_error, record, marks, key_partitions, run_id: as for `Workflow.start`, but nothing is recorded by default.
     epoch_bytes: the input an epoch takes; by default each item of `rows` and each file is an epoch of its own.
     workers: how many threads work at once.
 

@@ -33,7 +33,7 @@ from samovar.replay.condition_watch import SERVICES
 from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.pickles import by_value
-from samovar.runtime.plans import made_live
+from samovar.runtime.plans import LOCAL, made_live
 from samovar.runtime.run import Run
 from samovar.runtime.run_options import check_options
 from samovar.runtime.run_thread import PreparedRun
@@ -135,7 +135,7 @@ def _context(
     plan = make_plan(spark, analysis, sizes, buckets=key_partitions, settings=settings)
     code = {name: by_value(live, name) for name, live in graph.live.items() if is_code(graph.ops[name])}
     write_down(recording, graph, sources, code)
-    fact = first_fact(recording, graph.name, {**options, **settings}, at=now)
+    fact = first_fact(recording, graph.name, {**options, **settings}, at=now, spark=LOCAL)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
     return RunContext(spark, plan, sources, recording, recording.history(), code, recording.run_id), session

@@ -23,6 +23,8 @@ LETTERS = 2000
 """Of a line."""
 _lock = threading.Lock()
 """Held while `sys.stdout` changes hands: in a local run several tasks work in one process."""
+_of_thread: dict[int, Console] = {}
+"""The consoles of the threads that process tuples: one in a worker, several in a local run."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ class Console:
         self._thread = threading.get_ident()
         with _lock:
             self._before = sys.stdout
-            sys.stdout = self
+            sys.stdout = _of_thread[self._thread] = self
 
     def write(self, text: str) -> int:
         """Take text in; whole lines are sent."""
         self._before.write(text)
-        if self._sent <= MOST and threading.get_ident() == self._thread:
+        if self._sent <= MOST and self._is_mine():
             name = self._printing()
             *lines, rest = (self._open.pop(name, "") + text).split("\n")
             if rest:
@@ -64,6 +66,13 @@ class Console:
             for line in lines:
                 self._tell(name, line)
         return len(text)
+
+    def _is_mine(self) -> bool:
+        """Whether this thread works for the task, and not for another one of a local run."""
+        console = _of_thread.get(threading.get_ident())
+        return console is self or (
+            console is None and sys.stdout is self
+        )  # None: a thread that user code started
 
     def _tell(self, operator: str, line: str) -> None:
         self._sent += 1
@@ -87,6 +96,7 @@ class Console:
     def close(self) -> None:
         """Give the stream back, and send what was not ended by a newline."""
         with _lock:
+            _of_thread.pop(self._thread, None)
             if sys.stdout is self:
                 sys.stdout = self._before
             above = sys.stdout

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["in_partition", "partition_number"]
+__all__ = ["in_partition", "partition_number", "stands_for_worker"]
 
 _local: ContextVar[int | None] = ContextVar("samovar_partition", default=None)
 
@@ -20,6 +20,11 @@ def partition_number() -> int:
 
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
+
+
+def stands_for_worker() -> bool:
+    """Whether this thread stands for a worker, in a process that does other things as well."""
+    return _local.get() is not None
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import pyarrow as pa
 from samovar.control.agent import TaskAbandoned
 from samovar.graph.code import recall_source
 from samovar.runtime.exchange.delivery import check_seen, deliver
+from samovar.runtime.exchange.partition import stands_for_worker
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.task_signs import sign_abandoned
 from samovar.runtime.exchange.user_errors import RAISED, UserError, batch_misfit, raised
@@ -40,7 +41,8 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 def rows_of(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A task's input in the order in which its operators take it."""
-    _settle_garbage()
+    if not stands_for_worker():
+        _settle_garbage()
     return in_arrival_order(task.order_log, batches) if task.arrival else batches
 
 
