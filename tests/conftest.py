@@ -53,6 +53,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--slow"):
         os.environ[ALL_SIZES] = "1"
+    if config.getoption("--fast"):
+        from pyspark.core import context
+
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("This test starts Spark: mark it with @pytest.mark.starts_spark.")
+
+        context.launch_gateway = refuse
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
