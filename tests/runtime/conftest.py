@@ -13,7 +13,7 @@ from samovar import testing
 Start = Callable[..., sv.Run]
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.starts_spark])])
 def start(request: pytest.FixtureRequest) -> Start:
     """Starts a workflow: on threads of this process, and with `--slow` on Spark as well."""
     if request.param == "local":
@@ -21,7 +21,7 @@ def start(request: pytest.FixtureRequest) -> Start:
     return on_spark(request)
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.starts_spark)])
 def start_on_both(request: pytest.FixtureRequest) -> Start:
     """The same for the stories that run on Spark every time."""
     return local_start if request.param == "local" else on_spark(request)
