@@ -16,19 +16,17 @@ Start = Callable[..., sv.Run]
 @pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.starts_spark])])
 def start(request: pytest.FixtureRequest) -> Start:
     """Starts a workflow: on threads of this process, and with `--slow` on Spark as well."""
-    if request.param == "local":
-        return local_start
-    return on_spark(request)
+    return local_start if request.param == "local" else spark_start(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.starts_spark)])
 def start_on_both(request: pytest.FixtureRequest) -> Start:
     """The same for the stories that run on Spark every time."""
-    return local_start if request.param == "local" else on_spark(request)
+    return local_start if request.param == "local" else spark_start(request.getfixturevalue("spark"))
 
 
-def on_spark(request: pytest.FixtureRequest) -> Start:
-    spark = request.getfixturevalue("spark")
+def spark_start(spark: Any) -> Start:
+    """Starts a workflow on a session."""
     return lambda flow, **options: flow.start(spark=spark, **options)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.conftest import Start, local_start
+from tests.runtime.conftest import Start, local_start, spark_start
 from tests.runtime.stamping import (
     SlowNetwork,
     Stamps,
@@ -128,7 +128,7 @@ def replayed_at_random(
     """The same on Spark; a replay meets the same versions."""
     folder.mkdir()
     found, run = modified_at_random(
-        lambda flow, **options: flow.start(spark=spark, **options),
+        spark_start(spark),
         diamond(folder, rows=rows, files=files, seconds=0.002),
         folder,
         consistency,

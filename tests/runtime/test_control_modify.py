@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import Start, spark_start
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
@@ -73,7 +73,7 @@ def test_new_logic_is_in_force_from_an_epoch_on_and_takes_the_state_over(
 
 
 def test_time_travel_runs_each_epochs_own_code(spark: Any, tmp_path: Path) -> None:
-    run = modified_inside(lambda flow, **options: flow.start(spark=spark, **options), tmp_path)
+    run = modified_inside(spark_start(spark), tmp_path)
     past = sv.open(str(run.recording), spark=spark)
     assert past.jump("V", tuples=10).state("V") == {"version": 1, "n": 10}
     assert past.jump("V", tuples=30).state("V") == {"version": 2, "n": 30}

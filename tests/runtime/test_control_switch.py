@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.runtime.conftest import Start
+from tests.runtime.conftest import Start, spark_start
 from tests.runtime.stamping import replayed_rows
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
@@ -97,7 +97,7 @@ def test_states_go_over_inside_an_epoch(start: Start, tmp_path: Path, keyed: boo
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_replay_goes_over_at_the_same_tuples(spark: Any, tmp_path: Path, keyed: bool) -> None:
-    run, found = switched_inside(lambda flow, **options: flow.start(spark=spark, **options), tmp_path, keyed)
+    run, found = switched_inside(spark_start(spark), tmp_path, keyed)
     past = sv.open(str(run.recording), spark=spark)
     assert past.history.epochs[0].switched
     assert sorted(map(repr, replayed_rows(past, "V"))) == sorted(map(repr, found))
@@ -199,7 +199,7 @@ def test_a_problematic_tuple_goes_on_with_a_mended_decoder_where_it_stands(
 
 
 def test_a_replay_meets_the_old_decoder_and_then_the_mended_one(spark: Any, tmp_path: Path) -> None:
-    run, found = mended(lambda flow, **options: flow.start(spark=spark, **options), tmp_path)
+    run, found = mended(spark_start(spark), tmp_path)
     past = sv.open(str(run.recording), spark=spark)
     assert past.jump("X", tuples=8).state("X") == {"version": 2, "n": 8}
     assert past.jump("Y", tuples=8).state("Y") == {"version": 2, "seen": 8}
