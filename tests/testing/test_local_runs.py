@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import gc
 import subprocess
 import sys
@@ -243,6 +244,12 @@ def test_a_run_without_a_recording_leaves_nothing(tmp_path: Path, monkeypatch: p
     del run
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_examples_in_its_docstrings_run() -> None:
+    tried = doctest.testmod(testing, extraglobs={"sv": sv})
+    assert tried.attempted > 5
+    assert not tried.failed
 
 
 def test_importing_it_imports_no_pyspark() -> None:
