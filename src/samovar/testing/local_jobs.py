@@ -118,11 +118,12 @@ def _work(
 ) -> None:
     """A task, on the thread that stands for a worker."""
     try:
-        with in_partition(number):
-            given = list(function(iter(part.combine_chunks().to_batches(max_chunksize=BATCH))))
-        forget_clients()
+        try:
+            with in_partition(number):
+                given = list(function(iter(part.combine_chunks().to_batches(max_chunksize=BATCH))))
+        finally:
+            forget_clients()  # before the result is there: the run may end with it
     except BaseException as error:
-        forget_clients()
         task.set_exception(error)
     else:
         task.set_result(given)
