@@ -16,6 +16,7 @@ import pytest
 import samovar as sv
 from samovar import testing
 from samovar.errors import OperatorFailed, RecordingError, RunError, SchemaProblem, UnknownName, WorkflowError
+from samovar.testing import local_jobs
 
 Row = Mapping[str, Any]
 
@@ -91,7 +92,10 @@ class Passes(sv.Operator):
         yield row
 
 
-def test_a_stateless_operator_works_in_parts_whose_rows_come_back_in_order() -> None:
+def test_a_stateless_operator_works_in_parts_whose_rows_come_back_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_jobs, "BATCH", 2)
     flow = sv.Workflow("parts")
     flow.values("x bigint", [(x,) for x in range(10)], name="v").apply(Passes(), name="P").apply(
         Merged(), name="M"
