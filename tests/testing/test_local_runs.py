@@ -212,8 +212,9 @@ def test_a_failure_names_operator_tuple_and_epoch() -> None:
 def test_what_only_spark_computes_is_refused(build: Any) -> None:
     flow = sv.Workflow("native")
     build(flow.values("x bigint", [(1,)], name="v")).sink("S")
-    with pytest.raises(WorkflowError, match=r"in a local run, got a \w+.*flow\.start\(spark=") as refused:
+    with pytest.raises(WorkflowError, match="in a local run, got a") as refused:
         testing.start(flow)
+    assert "flow.start(spark=...)" in str(refused.value.hint)
     assert refused.value.operator not in ("v", "S", None)
 
 
