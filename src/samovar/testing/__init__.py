@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from samovar.graph.operator import Operator
 from samovar.graph.workflow import Marks, OnError, Workflow
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from samovar.runtime.run import Run
 
-    Rows = Sequence[Mapping[str, Any]] | pa.Table
-    Epochs = Rows | Sequence[Rows]
+    Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
+    Epochs: TypeAlias = Rows | Sequence[Rows]
 
 __all__ = ["run", "start"]
 

@@ -102,7 +102,7 @@ def _type_of(kind: Type) -> t.DataType:
     if kind.name == "array":
         return t.ArrayType(_type_of(kind.inner[0]))
     if kind.name == "map":
-        return t.MapType(*map(_type_of, kind.inner))
+        return t.MapType(_type_of(kind.inner[0]), _type_of(kind.inner[1]))
     if kind.name == "struct":
         members = zip(kind.fields, kind.inner, strict=True)
         return t.StructType([t.StructField(name, _type_of(inner)) for name, inner in members])

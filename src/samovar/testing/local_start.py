@@ -106,7 +106,7 @@ def _by_source(flow: Workflow, rows: Any, by: Any) -> dict[str, Any]:
     return dict(rows or {})
 
 
-def _no_watch(*_: Any) -> Any:
+def _no_watch(*_: Any, **__: Any) -> Any:
     raise RunError(
         "Expected a breakpoint of a Python operator that takes tuple by tuple, got a watch: it needs replay on Spark.",
         hint="Run the workflow with flow.start(spark=...), or use run.break_at.",
