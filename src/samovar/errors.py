@@ -87,6 +87,7 @@ __all__ = [
     "UnsupportedMethod",
     "WorkflowError",
     "WorkspaceError",
+    "did_you_mean",
     "nearest",
 ]
 
@@ -96,6 +97,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     by_lower = {k.lower(): k for k in known}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str | None:
+    """The hint for a name that is not known: the nearest known name, or `otherwise` when none is near."""
+    close = nearest(str(name), known)
+    return f"Did you mean '{close}'?" if close else otherwise
 
 
 class SamovarError(Exception):
@@ -138,11 +145,9 @@ class UnknownName(WorkflowError):
 
     def __init__(self, name: str, known: Iterable[str], *, what: str = "an operator of the workflow") -> None:
         known = sorted(known)
-        close = nearest(name, known)
-        shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         super().__init__(
-            f"Expected {what}, got '{name}'.",
-            hint=f"Did you mean '{close}'?" if close else f"Known: {shown or 'none'}.",
+            f"Expected {what}, got '{name}'.", hint=did_you_mean(name, known, f"Known: {listed or 'none'}.")
         )
         self.name = name
 

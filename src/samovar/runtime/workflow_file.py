@@ -13,7 +13,7 @@ import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.code import function_from_code, function_source, operator_from_code, source_of
+from samovar.graph.code import function_from_code, operator_from_code, with_source
 from samovar.graph.operators.base import Op, current_fields
 from samovar.graph.workflow import Graph, Workflow
 from samovar.record.state_files import PYTHON
@@ -59,17 +59,9 @@ def write_down(
 def _with_text(op: Op, live: Any) -> Op:
     """The code as text beside the pickle, for people; left out where it cannot be had."""
     try:
-        if isinstance(op, ops.Python) and not op.code:
-            found = source_of(live)
-            return msgspec.structs.replace(
-                op, code=found.code, class_name=found.class_name, params=found.params
-            )
-        if isinstance(op, ops.Batches) and not op.code:
-            text = function_source(live)
-            return msgspec.structs.replace(op, code=text.code, function=text.function)
+        return with_source(op, live) if isinstance(op, ops.Python | ops.Batches) and not op.code else op
     except WorkflowError:
-        pass
-    return op
+        return op
 
 
 def read_graph(recording: Recording) -> Graph:
