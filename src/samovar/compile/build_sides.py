@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from samovar.compile.sqltext import SqlTextError, Token, tokenise
 from samovar.graph import operators as ops
+from samovar.graph.operators.base import column_of
 
 __all__ = ["build_keys"]
 
@@ -18,7 +19,7 @@ def build_keys(op: ops.Join, build: Collection[str], probe: Collection[str]) -> 
     """
     if op.on is not None:
         return list(op.on)
-    if op.condition is None or getattr(op.condition, "column", None) is not None:
+    if op.condition is None or column_of(op.condition) is not None:
         return None
     try:
         tokens = tokenise(op.condition)

@@ -230,32 +230,19 @@ class _Names:
         """The text with each strange name outside strings replaced by a word that stands for it."""
         if not self.strange:
             return text
-        out: list[str] = []
-        place = 0
-        while place < len(text):
-            name = self._name_at(text, place)
-            if name is not None:
-                index, length = name
-                out.append(f"\ue000{index}\ue001")
-                place += length
-            elif text[place] == "'":
-                end = string_end(text, place)
-                out.append(text[place:end])
-                place = end
-            else:
-                out.append(text[place])
-                place += 1
-        return "".join(out)
-
-    def _name_at(self, text: str, place: int) -> tuple[int, int] | None:
-        if place and text[place - 1] not in "( ,[.":
-            return None
-        for index, name in enumerate(self.strange):
-            for shown in (quote_name(name), f"`{name}`", name):
-                end = place + len(shown)
-                if text.startswith(shown, place) and (end == len(text) or text[end] in "),] .["):
-                    return index, len(shown)
-        return None
+        forms = {
+            form: i
+            for i, name in reversed(list(enumerate(self.strange)))
+            for form in (name, f"`{name}`", quote_name(name))
+        }
+        names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+        pattern = rf"(?<![^( ,\[.])(?P<name>{names})(?=[),\] .\[]|\Z)|'(?:[^'\\]|\\.)*'?"
+        return re.sub(
+            pattern,
+            lambda found: f"\ue000{forms[found['name']]}\ue001" if found["name"] else found[0],
+            text,
+            flags=re.DOTALL,
+        )
 
     def restore(self, text: str, *, quoted: bool = False) -> str:
         def name(match: re.Match[str]) -> str:

@@ -32,7 +32,7 @@ from samovar.errors import DocumentError, WorkflowError, did_you_mean, nearest
 from samovar.graph import operators as ops
 from samovar.graph.code import with_source
 from samovar.graph.operators.base import Expr, Op, column_of, current_fields
-from samovar.graph.schema import FIELDS, KINDS, VERSION, json_schema
+from samovar.graph.schema import KINDS, VERSION, field_description, json_schema
 from samovar.graph.values import Type, columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
 from samovar.graph.yaml_form import Dumper, Loader, styled
@@ -441,7 +441,7 @@ def _operator(source: _Source, index: int, written: Any) -> Op:
         if key in item:
             item[key] = _lenient(item[key], field)
         elif field.required:
-            raise wrong(f"'{kind}' needs the field '{key}'.", _described(kind, key))
+            raise wrong(f"'{kind}' needs the field '{key}'.", field_description(kind, key))
     try:
         if (
             kind == "values"
@@ -462,11 +462,6 @@ def _operator(source: _Source, index: int, written: Any) -> Op:
         raise wrong(f"{error}.") from None
     folder = source.folder
     return op if folder is None else _with_paths(op, lambda path: _below(path, folder))
-
-
-def _described(kind: str, key: str) -> str | None:
-    """The description of a field, as a hint."""
-    return FIELDS.get((kind, key)) or FIELDS.get(("", key))
 
 
 def _lenient(value: Any, field: msgspec.structs.FieldInfo) -> Any:
@@ -529,7 +524,7 @@ def _explained(
     kinds = [kind.strip() for kind in mismatch[1].split("|") if kind.strip() != "null"]
     expected = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
     got = _word(item[key]) if key in item and path == key else _WORDS.get(mismatch[2], mismatch[2])
-    return f"{where}expected {expected}, got {got}.", _described(str(item["op"]), key)
+    return f"{where}expected {expected}, got {got}.", field_description(str(item["op"]), key)
 
 
 def _choices(of: Any) -> list[str]:
