@@ -39,9 +39,9 @@
     └── NoEffect                  a method of PySpark's that changes nothing here
 
 Two families are defined where they are raised: `DiffError` and seven more in samovar/diff/comparison_errors.py, and
-TaskAbandoned, a ControlError, in samovar/control/agent.py. An argument of the wrong type raises TypeError or ValueError,
-as elsewhere in Python. Exceptions that one function of Samovar raises and another catches (an abandoned epoch, SQL text
-that cannot be scanned) are defined beside the functions that raise them; users do not meet them.
+TaskAbandoned, a ControlError, in samovar/control/agent.py. Arguments of the wrong type raise TypeError or ValueError,
+as elsewhere in Python. Exceptions that one function of Samovar raises and another catches (an abandoned epoch, SQL
+text that cannot be scanned) are defined beside the functions that raise them; users do not meet them.
 
 Messages state what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a caller
 need not parse text.

@@ -87,12 +87,12 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
             op = _as_sql(op, inputs)
             df = applied(op, inputs)
         except PySparkException as error:
-            handed_on = [views.handed_on[up] for up in op.inputs]
-            known = _by_origin(op, handed_on, inputs, qualifiers, applied)
+            inherited = [views.inherited[up] for up in op.inputs]
+            known = _by_origin(op, inherited, inputs, qualifiers, applied)
             if known is None:
                 raise explain_problem(spark, name, error, inputs, op) from None
             op, by_name = known
-            inputs = inputs if by_name else handed_on
+            inputs = inputs if by_name else inherited
             df = applied(op, inputs)
         _check_names(op, df, inputs)
         if qualifiers and op.expressions():
@@ -151,7 +151,7 @@ def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[s
             with quiet_analysis():
                 df = applied(op, [view[up] for up in op.inputs])
         except PySparkException:
-            view = views.handed_on
+            view = views.inherited
             df = applied(op, [view[up] for up in op.inputs])
         views.add(op, df, applied)
         for up in op.inputs if name in analysis.qualified else ():
@@ -175,13 +175,13 @@ def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[s
 class _Views:
     """Each operator's output as an empty frame, in three views that differ in what qualifies its columns.
 
-    `named`: the operator's own name, if an expression uses it, which hides what its input handed on. `handed_on`: what
-    its input handed on. `stored`: its own name and nothing else, as when rows are read back from storage.
+    `named`: the operator's name, if an expression uses it, which hides the qualifiers of its input. `inherited`: the
+    qualifiers of its input. `stored`: the operator's name and nothing else, as when rows are read back from storage.
     """
 
     def __init__(self, spark: SparkSession, names: frozenset[str], several: bool) -> None:
         self.named: dict[str, DataFrame] = {}
-        self.handed_on: dict[str, DataFrame] = {}
+        self.inherited: dict[str, DataFrame] = {}
         self.stored: dict[str, DataFrame] = {}
         self._spark = spark
         self._names = names
@@ -190,13 +190,13 @@ class _Views:
     def add(self, op: Op, df: DataFrame, applied: Applied) -> None:
         self.named[op.name] = self._by_name(op.name, df)
         if not self._several:  # nothing is qualified: the views are alike
-            self.handed_on[op.name] = self.stored[op.name] = self.named[op.name]
+            self.inherited[op.name] = self.stored[op.name] = self.named[op.name]
             return
         self.stored[op.name] = self._by_name(op.name, empty_frame(self._spark, df.schema))
-        self.handed_on[op.name] = self.named[op.name]
+        self.inherited[op.name] = self.named[op.name]
         if op.inputs and not isinstance(op, ops.Python | ops.Batches):
             with quiet_analysis(), contextlib.suppress(PySparkException):
-                self.handed_on[op.name] = applied(op, [self.handed_on[up] for up in op.inputs])
+                self.inherited[op.name] = applied(op, [self.inherited[up] for up in op.inputs])
 
     def _by_name(self, name: str, df: DataFrame) -> DataFrame:
         return df.alias(name) if name in self._names else df
@@ -230,7 +230,7 @@ def _storable(
 ) -> Op | None:
     """The operator in a form that also works on rows read back from storage; None when there is none.
 
-    Stored rows have lost the qualifiers that Spark's frames hand on, so `orders.id` becomes `id` where that means the
+    Stored rows have lost the qualifiers that Spark's frames inherit, so `orders.id` becomes `id` where that means the
     same.
     """
     for candidate in _less_qualified(op, qualifiers):

@@ -6,8 +6,8 @@ most likely first, and lets Spark judge them: a candidate counts only if the ori
 candidate, applied to the same input, have the same semantics (`DataFrame.sameSemantics`, which compares the
 analysed plans including the types of literals) and the same schema.
 
-Guarantee: the text returned means what the Column means on the given inputs; otherwise the answer is None.
-Not promised: that every Column has a text. Refused are Python UDFs, binary, NaN and infinite literals, struct
+Guarantee: the text returned means what the Column means on the given inputs; otherwise the result is None.
+Not promised: that every Column has a text. None is returned for Python UDFs, binary, NaN and infinite literals, struct
 updates (`withField`, `dropFields`), metadata on an alias, and whatever Spark itself rejects. A text may name
 a function registered in the session, if the user's own text did.
 
@@ -53,7 +53,7 @@ __all__ = ["MAX_CANDIDATES", "Usage", "column_to_sql", "quiet_analysis", "sort_c
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
 MAX_CANDIDATES = 32
-"""Nearly always the first is right; so many are tried in half a second."""
+"""Nearly always the first is right; trying 32 takes about half a second."""
 
 
 def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") -> str | None:
@@ -61,6 +61,9 @@ def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") 
 
     The text has `AS alias` if the Column has one; a sort order reads `a DESC NULLS LAST`.
     """
+    expected = 2 if usage == "join" else 1
+    if len(inputs) != expected:
+        raise ValueError(f"Expected {expected} input(s) for usage={usage!r}, got {len(inputs)}.")
     with quiet_analysis():
         try:
             apply = _application(column, inputs, usage)
@@ -100,7 +103,7 @@ def sort_column(text: str) -> Column:
 
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
-    """Keep PySpark from logging this thread's analysis errors: trying and failing is part of the plan."""
+    """Keep PySpark from logging this thread's analysis errors: some candidates are expected to fail."""
     # The first call for a logger's name decides its class. PySpark logs query errors with arguments that only its own
     # class takes, so a plain `logging.getLogger` here would break every such error.
     from pyspark.logger import PySparkLogger
@@ -239,7 +242,7 @@ class _Names:
         pattern = rf"(?<![^( ,\[.])(?P<name>{names})(?=[),\] .\[]|\Z)|'(?:[^'\\]|\\.)*'?"
         return re.sub(
             pattern,
-            lambda found: f"\ue000{forms[found['name']]}\ue001" if found["name"] else found[0],
+            lambda part: f"\ue000{forms[part['name']]}\ue001" if part["name"] else part[0],
             text,
             flags=re.DOTALL,
         )

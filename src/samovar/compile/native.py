@@ -48,7 +48,7 @@ __all__ = [
 
 
 def visible(df: DataFrame) -> list[str]:
-    """The columns a person sees."""
+    """The columns that are not hidden."""
     return [c for c in df.columns if not c.startswith(HIDDEN)]
 
 
@@ -83,7 +83,7 @@ def sort_column(text: str) -> Column:
 
 
 def starless(text: str, df: DataFrame) -> str:
-    """The SQL text with hidden columns left out of each `*`: nobody may see them in `select("*")` or `struct(*)`."""
+    """The SQL text with hidden columns excluded from each `*`: `select("*")` and `struct(*)` must not show them."""
     if not hidden(df) or "*" not in text or column_of(text) is not None:
         return text
     written, place = "", 0
@@ -217,7 +217,7 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | N
 
 
 def plain_aggregate(op: ops.Aggregate, df: DataFrame) -> DataFrame:
-    """The aggregate as one batch."""
+    """The aggregate over all rows in one query."""
     grouped: Any = getattr(df, op.grouping)(*(as_column(k) for k in op.keys))
     if op.pivot is not None:
         grouped = grouped.pivot(op.pivot, list(op.pivot_values) if op.pivot_values is not None else None)

@@ -5,7 +5,7 @@
 text of an `F.expr` in it as the user wrote it.
 
 Guarantee: parsing never fails; text that is not of the printed form becomes a `Leaf`.
-Not promised: that the tree is the Column's. The form is ambiguous; whoever uses the tree has to verify.
+Not promised: that the tree is the Column's. The form is ambiguous; users of the tree have to verify.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def _parse_alias(text: str) -> Node | None:
 
 
 def _parse_sort(text: str) -> Node | None:
-    found = _SORT.match(text)
-    return PrintedSort(parse_printed(found.group(1)), found.group(2)) if found else None
+    matched = _SORT.match(text)
+    return PrintedSort(parse_printed(matched.group(1)), matched.group(2)) if matched else None
 
 
 def _parse_over(text: str) -> Node | None:
@@ -178,8 +178,8 @@ def _parse_over(text: str) -> Node | None:
     spec = text[place + 7 : -1]
     frame = ""
     for start in _top_level(spec):
-        if (found := _FRAME.match(spec, start)) and (start == 0 or spec[start] == " "):
-            frame = f"{found.group(1)} BETWEEN {_bound(found.group(2))} AND {_bound(found.group(3))}"
+        if (matched := _FRAME.match(spec, start)) and (start == 0 or spec[start] == " "):
+            frame = f"{matched.group(1)} BETWEEN {_bound(matched.group(2))} AND {_bound(matched.group(3))}"
             spec = spec[:start]
             break
     partition: tuple[Node, ...] = ()
@@ -208,15 +208,15 @@ def _parse_case(text: str) -> Node | None:
     for place in _top_level(text):
         if place and text[place - 1] != " ":
             continue
-        found = _CASE_WORD.match(text, place)
-        if found is None:
+        matched = _CASE_WORD.match(text, place)
+        if matched is None:
             continue
-        word = found.group(1)
+        word = matched.group(1)
         level += (word == "CASE") - (word == "END")
-        if level == 0 and found.end() != len(text):
+        if level == 0 and matched.end() != len(text):
             return None
         if (level == 1 and word in ("WHEN", "THEN", "ELSE")) or (level == 0 and word == "END"):
-            pieces.append((word, place, found.end()))
+            pieces.append((word, place, matched.end()))
     if not pieces or pieces[-1][0] != "END":
         return None
     values = [
@@ -232,31 +232,31 @@ def _parse_case(text: str) -> Node | None:
 
 
 def _parse_cast(text: str) -> Node | None:
-    found = _CAST.match(text)
-    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+    matched = _CAST.match(text)
+    if matched is None or _closing(text, matched.end() - 1) != len(text) - 1:
         return None
-    inner = text[found.end() : -1]
+    inner = text[matched.end() : -1]
     places = _places(inner, " AS ")
     if not places:
         return None
-    return Cast(found.group(1), parse_printed(inner[: places[-1]]), inner[places[-1] + 4 :])
+    return Cast(matched.group(1), parse_printed(inner[: places[-1]]), inner[places[-1] + 4 :])
 
 
 def _parse_call(text: str) -> Node | None:
-    found = _CALL.match(text)
-    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+    matched = _CALL.match(text)
+    if matched is None or _closing(text, matched.end() - 1) != len(text) - 1:
         return None
-    inner = text[found.end() : -1]
+    inner = text[matched.end() : -1]
     args = tuple(_parse_argument(item) for item in _split(inner, ", ")) if inner else ()
-    return Call(found.group(1), args, text)
+    return Call(matched.group(1), args, text)
 
 
 def _parse_argument(text: str) -> Node:
-    found = _LAMBDA.match(text)
-    if found is None:
+    matched = _LAMBDA.match(text)
+    if matched is None:
         return parse_printed(text)
-    params = tuple(found.group(1).split(", ")) if found.group(1) else (found.group(2),)
-    return Lambda(params, parse_printed(text[found.end() :]))
+    params = tuple(matched.group(1).split(", ")) if matched.group(1) else (matched.group(2),)
+    return Lambda(params, parse_printed(text[matched.end() :]))
 
 
 def _parse_index(text: str) -> Node | None:

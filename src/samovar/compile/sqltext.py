@@ -142,13 +142,11 @@ def matching_bracket(tokens: Sequence[Token], opening: int) -> int | None:
     """The index of the token that closes the bracket at index `opening`, or None."""
     expected: list[str] = []
     for index in range(opening, len(tokens)):
-        token = tokens[index]
-        if token.kind != "symbol":
-            continue
-        if token.text in _OPEN:
-            expected.append(_OPEN[token.text])
-        elif token.text in _CLOSE:
-            if not expected or expected.pop() != token.text:
+        text = tokens[index].text
+        if text in _OPEN:
+            expected.append(_OPEN[text])
+        elif text in _CLOSE:
+            if not expected or expected.pop() != text:
                 return None
             if not expected:
                 return index
@@ -156,16 +154,15 @@ def matching_bracket(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def split_top_level(tokens: Sequence[Token], separator: str = ",") -> list[list[Token]]:
-    """The runs of tokens between separators that stand outside all brackets; [] for no tokens."""
+    """The runs of tokens between separators (a symbol or a word) outside all brackets; [] for no tokens."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        if token.kind == "symbol":
-            depth += (token.text in _OPEN) - (token.text in _CLOSE)
-            if depth == 0 and token.text == separator:
-                parts.append([])
-                continue
-        parts[-1].append(token)
+        depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        if depth == 0 and token.lower == separator:
+            parts.append([])
+        else:
+            parts[-1].append(token)
     return parts if tokens else []
 
 
@@ -206,7 +203,7 @@ def stars(sql: str) -> list[Star]:
         tokens = tokenise(sql)
     except SqlTextError:
         return []
-    found: list[Star] = []
+    columns: list[Star] = []
     for i, token in enumerate(tokens):
         before = tokens[i - 1] if i else None
         after = tokens[i + 1] if i + 1 < len(tokens) else None
@@ -226,8 +223,8 @@ def stars(sql: str) -> list[Star]:
         if counts and tokens[i - 2].lower == "count" and excluded is None:
             continue
         prefix = sql[tokens[start].start : tokens[i - 1].start] if start < i else ""
-        found.append(Star(prefix, token.end, excluded))
-    return found
+        columns.append(Star(prefix, token.end, excluded))
+    return columns
 
 
 def unqualified(sql: str, qualifiers: Collection[str]) -> str:
@@ -317,7 +314,7 @@ _COMPARISONS = frozenset(("like", "ilike", "rlike", "=", "==", "<", ">", "<=", "
 def aggregate_calls(sql: str) -> list[AggregateCall]:
     """The outermost aggregate calls, left to right; refuses what only the whole input can answer."""
     tokens = tokenise(sql)
-    found: list[AggregateCall] = []
+    calls: list[AggregateCall] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -331,10 +328,10 @@ def aggregate_calls(sql: str) -> list[AggregateCall]:
                 if index and tokens[index - 1].text == ".":
                     raise UnsupportedSqlError("a qualified function name")
                 call, index = _read_call(sql, tokens, index, name)
-                found.append(call)
+                calls.append(call)
                 continue
         index += 1
-    return found
+    return calls
 
 
 def _read_call(sql: str, tokens: list[Token], index: int, name: str) -> tuple[AggregateCall, int]:

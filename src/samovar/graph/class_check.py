@@ -72,7 +72,7 @@ def check_class(operator: Operator, name: str) -> None:
         )
 
 
-# --- rows that nobody gets ------------------------------------------------------------------------------------------
+# --- rows that are lost ---------------------------------------------------------------------------------------------
 
 
 def gives_nothing(code: CodeType) -> bool:

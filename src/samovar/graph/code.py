@@ -91,9 +91,9 @@ def function_from_code(op: ops.Batches) -> Callable[..., Any]:
 
 
 def _defined(module: types.ModuleType, is_wanted: Callable[[Any], bool]) -> list[str]:
-    """The names, in order, of what a module defines itself and does not import."""
-    own = {name for name, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__}
-    return sorted(name for name in own if is_wanted(vars(module)[name]))
+    """The names of the classes or functions that a module defines and does not import."""
+    members = vars(module).items()
+    return sorted(n for n, v in members if is_wanted(v) and v.__module__ == module.__name__)
 
 
 def recall_source(thing: object) -> None:

@@ -56,7 +56,7 @@ class GroupedFrame(RefusesOtherNames):
         return self._aggregate(("count(1) AS count",), name)
 
     def pivot(self, pivot_col: str, values: Sequence[Any] | None = None) -> GroupedFrame:
-        """Values of a column as columns."""
+        """One column for each value of a column; `values` names them, by default all that occur."""
         pivot = (pivot_col, None if values is None else tuple(values))
         return GroupedFrame(self._frame, self._keys, self._grouping, pivot)
 

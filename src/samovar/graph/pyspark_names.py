@@ -17,7 +17,7 @@ _OPERATOR = "use .apply(YourOperator())"
 _NAMED = "pass the frame on as a Python variable; SQL over it goes into selectExpr, filter and agg"
 _RECORDED = "leave it out: every epoch is recorded"
 _PLAN = "use samovar show, which draws the workflow with its counters"
-_STREAM = "write the workflow for a batch: it is cut into epochs by itself"
+_STREAM = "write the workflow for a batch: Samovar cuts it into epochs"
 
 FRAME: Mapping[str, str] = {
     "approxQuantile": "use .agg('percentile_approx(x, array(0.25, 0.5))')",

@@ -21,6 +21,7 @@ from msgspec.structs import fields
 
 from samovar.errors import SamovarError
 from samovar.graph import operators as ops
+from samovar.graph.operator_names import unused
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Workflow, check_edges
 
@@ -62,11 +63,7 @@ def _variables(order: Iterable[str]) -> dict[str, str]:
     for name in order:
         base = re.sub(r"\W", "_", name, flags=re.ASCII)
         base = base if re.match(r"[A-Za-z_]", base) else f"op_{base}"
-        chosen, number = base, 1
-        while chosen in variables.values() or chosen in _TAKEN:
-            number += 1
-            chosen = f"{base}_{number}"
-        variables[name] = chosen
+        variables[name] = unused(base, {*variables.values(), *_TAKEN})
     return variables
 
 

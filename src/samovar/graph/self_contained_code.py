@@ -1,4 +1,4 @@
-"""The text of a class or function together with what it needs of its module, so that it stands on its own.
+"""The text of a class or function together with what it needs of its module, so that it can be run alone.
 
 Names are found with `symtable`, so that a local variable is never taken for a global of the same name. Each needed
 name is written, in this order of preference, as the import that bound it, as the source of the function or class of
@@ -32,7 +32,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozens
 
 
 class Unrecoverable(Exception):
-    """Something has no textual form."""
+    """A class or function, or something it needs, has no textual form."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

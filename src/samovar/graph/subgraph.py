@@ -8,6 +8,7 @@ import msgspec
 
 from samovar.errors import UnknownName
 from samovar.graph import operators as ops
+from samovar.graph.operator_names import unused
 from samovar.graph.operators.base import Op
 
 __all__ = ["enabled", "up_to"]
@@ -53,9 +54,6 @@ def up_to(all_ops: Mapping[str, Op], name: str) -> dict[str, Op]:
             waiting += all_ops[at].inputs
     part = {n: op for n, op in all_ops.items() if n in needed}
     if not isinstance(all_ops[name], ops.SINKS):
-        sink, number = f"{name}_result", 1
-        while sink in all_ops:
-            number += 1
-            sink = f"{name}_result_{number}"
+        sink = unused(f"{name}_result", all_ops)
         part[sink] = ops.Sink(name=sink, inputs=(name,))
     return part

@@ -1,7 +1,7 @@
 """A workflow: operators and the edges between them, built by `Frame` methods or read from a document.
 
 Building never runs Spark and needs no Spark session. A `Graph` is frozen; `Workflow` is the notebook in which it is
-written. Live objects that are not data (operator instances, functions, DataFrames) lie beside the graph in `live`.
+written. Live objects that are not data (operator instances, functions, DataFrames) are beside the graph in `live`.
 """
 
 from __future__ import annotations
@@ -371,12 +371,12 @@ class Workflow:
 
         spark: a session to use; it is left running. master, conf: the Spark to start if there is no session yet.
         record: the folder recordings go to; False leaves none.
-        tau: a jump into an epoch shall take about so many seconds. marks: how often the state of Python operators is
+        tau: the seconds that a jump into an epoch may take. marks: how often the state of Python operators is
             kept inside an epoch for it: "tau": as that needs; "every": every thousand tuples; "none": not at all.
-        on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until somebody
+        on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until a person
             decides (`run.held`).
         epoch_bytes: the input an epoch takes; by default it follows the measured cost.
-        interactive: whether somebody looks on, so that epochs are short; by default while a display is drawn.
+        interactive: whether a person watches, so that epochs are short; by default while a display is drawn.
         key_partitions: how many key partitions operators with `by=` have; by default twice the cores.
         run_id: the run's name; by default made of the workflow's name and the time.
 

@@ -37,7 +37,7 @@ def changed_blocks(before: bytes | None, after: bytes) -> bytes | Patch:
 
 
 def patched(before: bytes | None, change: bytes | Patch) -> bytes:
-    """The value after a change."""
+    """The value that a change leads to."""
     if isinstance(change, bytes):
         return change
     length, blocks = change

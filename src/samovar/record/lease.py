@@ -63,19 +63,19 @@ class Lease:
         try:
             with os.fdopen(handle, "w") as file:
                 json.dump(content, file)
-        except OSError:  # a full disk: nobody must find half of it
+        except OSError:  # a full disk: no other process may find half of it
             self._path.unlink(missing_ok=True)
             raise
         return True
 
     def check(self) -> None:
-        """Raise RecordingInUse when somebody else holds the lease by now."""
+        """Raise RecordingInUse when another process holds the lease by now."""
         holder = _read(self._path)
         if holder is None or holder.get("token") != self._token:
             raise in_use(self._path.parent)
 
     def close(self) -> None:
-        """Give it back."""
+        """End the lease and remove its file."""
         self._end()
         _held.pop(self._token, None)
         holder = _read(self._path)
@@ -84,7 +84,7 @@ class Lease:
 
     @staticmethod
     def is_held(folder: Path) -> bool:
-        """Whether somebody seems to hold a recording's lease now. Does not wait: a sign of life may be due."""
+        """Whether a process seems to hold a recording's lease now. Does not wait for its next sign of life."""
         path = folder / FILE
         holder = _read(path)
         return holder is not None and _is_alive(holder, path, waits=False)
@@ -149,7 +149,7 @@ def _began(pid: int) -> str:
 
 def _is_alive(holder: dict[str, Any], path: Path, *, waits: bool = True) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return False
     if holder.get("machine") == _machine():
@@ -160,12 +160,12 @@ def _is_alive(holder: dict[str, Any], path: Path, *, waits: bool = True) -> bool
             return holder.get("token") in _held
         return bool(_began(pid)) and _began(pid) == holder.get("began")
     if not waits:
-        return abs(time.time() - found.st_mtime) < 2 * PATIENCE
+        return abs(time.time() - status.st_mtime) < 2 * PATIENCE
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         time.sleep(0.1)
         try:
-            if path.stat().st_mtime_ns != found.st_mtime_ns:
+            if path.stat().st_mtime_ns != status.st_mtime_ns:
                 return True
         except FileNotFoundError:  # given back meanwhile
             return False

@@ -75,7 +75,7 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
 
     format: int
     reader: int = 0
-    """The oldest format whose readers can make sense of the recording (0: that of the recording itself)."""
+    """The oldest format whose readers can read the recording (0: that of the recording itself)."""
     run: str
     workflow: str
     samovar: str
@@ -92,7 +92,7 @@ class RunResumed(Fact, tag="run-resumed", frozen=True, kw_only=True):
 
     epoch: int
     damaged: tuple[str, ...] = ()
-    """Why some do not: files of theirs that are not whole, by their path in the recording."""
+    """The damaged files because of which they do not count, by their path in the recording."""
 
 
 class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     marks: tuple[Position, ...] = ()
     """Positions inside the epoch at which the state of Python operators was kept."""
     code: dict[str, int] = {}
-    """In an epoch that hands states over to other code: the versions in force from here on."""
+    """In an epoch that converts states for other code: the versions in force from here on."""
     switched: dict[str, int] = {}
     """In an epoch inside which operators switched to other code: the versions in force from the next one on."""
     files: dict[str, Digest] = {}
@@ -126,9 +126,9 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request to see the state at a point of the run: after `tuples` of an operator, with all that came of them.
+    """A request to see the state at a point of the run: after `tuples` of an operator and all that came of them.
 
-    One that a condition made (`by` is "condition") names the tuple by its position instead.
+    An interaction that a condition made (`by` is "condition") names the tuple by its position instead.
     """
 
     id: str
@@ -183,16 +183,16 @@ class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
 class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
     """What was decided about a held tuple: "retry", "edit", "skip" or "skip-all".
 
-    Which tuples of a committed epoch were left out or replaced is in the epoch's folder.
+    The tuples of a committed epoch that were skipped or replaced are in the epoch's folder.
     """
 
     hold: str
     verdict: str
     operator: str = ""
     like: str = ""
-    """With "skip-all": what all tuples have in common that are left out from here on."""
+    """With "skip-all": the error that all tuples skipped from here on have in common."""
     place: tuple[int, ...] = ()
-    """Epoch, bucket, port and number of a tuple that was left out or replaced."""
+    """Epoch, bucket, port and number of a tuple that was skipped or replaced."""
     row: bytes = b""
     """With "edit": the tuple that took its place, pickled."""
 
@@ -200,7 +200,7 @@ class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
 class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):
     """From an epoch on, operators run other code: version `v` of operator FE lies in `code/FE.<v>.pkl`.
 
-    Where there is a state to hand over, the epoch that does it says so itself (`code`).
+    Where a state is converted for the new code, the epoch that does it names the versions itself (`code`).
     """
 
     epoch: int

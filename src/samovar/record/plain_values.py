@@ -87,7 +87,7 @@ def read_files(folder: Path, of: type[T]) -> Iterable[T]:
         ):  # reading it would run code: older versions wrote such files, or somebody planted it
             raise RecordingCorrupt(
                 f"Expected plain data in {folder.name}, got the pickle {file.name}: it was not opened.",
-                hint="Look at a recording of an older version with that version, if you trust whoever made it.",
+                hint="Look at a recording of an older version with that version, if you trust its author.",
             )
         try:
             yield from msgspec.msgpack.decode(file.read_bytes(), type=list[of])  # type: ignore[valid-type]

@@ -307,15 +307,15 @@ def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
 def state_problem(path: Path, size: int | None = None) -> str | None:
     """What is wrong with a state file, in a sentence; None: nothing. `size`: its bytes, if they are known."""
     try:
-        found = len(_checked(path))
+        length = len(_checked(path))
     except RecordingCorrupt as error:
         return error.message
-    return f"Expected {size} bytes in {path}, found {found}." if size not in (None, found) else None
+    return f"Expected {size} bytes in {path}, found {length}." if size not in (None, length) else None
 
 
 def _checked(path: Path) -> bytes:
     try:
-        found = path.stat()
+        status = path.stat()
         data = path.read_bytes()
     except FileNotFoundError:
         raise RecordingCorrupt(f"State file {path} is gone.", hint=DAMAGED) from None
@@ -323,7 +323,7 @@ def _checked(path: Path) -> bytes:
         raise RecordingCorrupt(f"State file {path} does not match its checksum.", hint=DAMAGED)
     if not data.startswith(_MAGIC):
         raise RecordingCorrupt(f"{path} is not a state file.", hint=DAMAGED)
-    note_sound(path, found, 0)
+    note_sound(path, status, 0)
     return data
 
 

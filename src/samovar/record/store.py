@@ -1,7 +1,7 @@
-"""A recording on disk: its folder, its lock, and what of it counts.
+"""A recording on disk: its folder, its lock, and which of its epochs count.
 
     <run>/
-      LOCK, WRITER    held (flock) by the process that writes; which process that is, where locks are not kept
+      LOCK, WRITER    held (flock) by the process that writes; names that process, for file systems without locks
       log.jsonl       the facts (see log.py)
       workflow.json   the workflow as it was
       sources.json    every source's units: path, size, time, rows
@@ -10,7 +10,7 @@
       epochs/000007-1f3a9c22/
         results/<sink>/   state/<operator>/   deltas/<operator>/   stash/<operator>/   rejected/<source>/
         kept/<operator>/  rows that Python operators gave up to each mark
-        decisions/      tuples that were left out or replaced by a person's decision
+        decisions/      tuples that were skipped or replaced by a person's decision
 
 An epoch's folder carries the name of the attempt; it counts only when the log names that attempt. What a dead process
 may still write lands in a folder that never counts and is removed on the next open for writing.
@@ -289,15 +289,15 @@ class Recording:
         return self.path.name
 
     def facts(self) -> list[AnyFact]:
-        """All facts so far."""
+        """All facts of the log so far."""
         return list(read_log(self.path / LOG))
 
     def history(self) -> History:
-        """What the facts add up to."""
+        """The state of the run that the facts add up to."""
         return History.of(read_log(self.path / LOG))
 
     def epoch_folder(self, epoch: EpochCommitted) -> Path:
-        """Where a committed epoch's files lie."""
+        """The folder of a committed epoch's files."""
         return self.attempt_folder(epoch.epoch, epoch.attempt)
 
     def attempt_folder(self, epoch: int, attempt: str) -> Path:
@@ -445,7 +445,7 @@ class Recording:
         write_file(self.path / name, json.dumps(value, indent=1, default=str))
 
     def read_json(self, name: str) -> Any:
-        """A small file of plain data."""
+        """Read a small file of plain data, after a check of its digest."""
         self.check_start(name)
         try:
             return json.loads((self.path / name).read_text())
