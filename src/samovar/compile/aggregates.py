@@ -412,19 +412,27 @@ def _moments(call: AggregateCall, plan: _Plan) -> str:
         f"named_struct('n', CAST(count({x}){where} AS DOUBLE), 'm', {_mean(x, where)}, "
         f"'s', var_pop({x}){where} * count({x}){where})"
     )
-    # An epoch without values has n = 0 and NULL moments.
-    merge = (
-        "aggregate(filter(collect_list({a}), e -> e.n > 0D), "
-        "named_struct('n', 0D, 'm', CAST(NULL AS DOUBLE), 's', CAST(NULL AS DOUBLE)), "
-        "(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n, "
-        "'m', l.m + (r.m - l.m) * (r.n / (l.n + r.n)), "
-        "'s', l.s + r.s + (r.m - l.m) * (r.m - l.m) * (l.n * r.n / (l.n + r.n))) END)"
-    )
-    a = plan.add(partial, merge)
+    a = plan.add(partial, _merged_moments("m", {"s": "mm"}))
     population = call.name.endswith("_pop")
     variance = f"{a}.s / {a}.n" if population else f"{a}.s / ({a}.n - 1D)"
     value = f"sqrt({variance})" if call.name.startswith("std") else variance
     return f"CASE WHEN {a}.n > {'0D' if population else '1D'} THEN {value} END"
+
+
+def _merged_moments(means: str, products: dict[str, str]) -> str:
+    """SQL that merges structs of a count `n`, means, and sums of products of two deviations from means.
+
+    An epoch without values has n = 0 and NULL moments.
+    """
+    empty = "".join(f", '{name}', CAST(NULL AS DOUBLE)" for name in (*means, *products))
+    merged = "".join(f", '{m}', l.{m} + (r.{m} - l.{m}) * (r.n / (l.n + r.n))" for m in means)
+    for name, (x, y) in products.items():
+        between = f"(r.{x} - l.{x}) * (r.{y} - l.{y}) * (l.n * r.n / (l.n + r.n))"
+        merged += f", '{name}', l.{name} + r.{name} + {between}"
+    return (
+        f"aggregate(filter(collect_list({{a}}), e -> e.n > 0D), named_struct('n', 0D{empty}), "
+        f"(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n{merged}) END)"
+    )
 
 
 def _mean(x: str, where: str) -> str:
@@ -450,17 +458,7 @@ def _comoments(call: AggregateCall, plan: _Plan) -> str:
         f"'c', covar_pop({x}, {y}){where} * {count}, "
         f"'p', var_pop({x}){where} * {count}, 'q', var_pop({y}){where} * {count})"
     )
-    empty = ", ".join(f"'{name}', CAST(NULL AS DOUBLE)" for name in "xycpq")
-    weight = "(l.n * r.n / (l.n + r.n))"
-    merge = (
-        f"aggregate(filter(collect_list({{a}}), e -> e.n > 0D), named_struct('n', 0D, {empty}), "
-        "(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n, "
-        "'x', l.x + (r.x - l.x) * (r.n / (l.n + r.n)), 'y', l.y + (r.y - l.y) * (r.n / (l.n + r.n)), "
-        f"'c', l.c + r.c + (r.x - l.x) * (r.y - l.y) * {weight}, "
-        f"'p', l.p + r.p + (r.x - l.x) * (r.x - l.x) * {weight}, "
-        f"'q', l.q + r.q + (r.y - l.y) * (r.y - l.y) * {weight}) END)"
-    )
-    a = plan.add(partial, merge)
+    a = plan.add(partial, _merged_moments("xy", {"c": "xy", "p": "xx", "q": "yy"}))
     if call.name == "covar_pop":
         return f"CASE WHEN {a}.n > 0D THEN {a}.c / {a}.n END"
     if call.name == "covar_samp":

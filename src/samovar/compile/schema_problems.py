@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from samovar.errors import SchemaProblem, did_you_mean
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
+from samovar.text import with_caret
 
 __all__ = ["explain_problem", "plain_text", "syntax_text"]
 
@@ -108,10 +109,8 @@ def syntax_text(text: str) -> str:
     lines = [line for line in body.splitlines() if not re.fullmatch(r"(-*\^\^\^)?", line.strip())]
     if at is None or not lines:
         return f"Expected an SQL expression, got: {problem}."
-    row, place = int(at.group(1)) - 1, int(at.group(2))
-    line = lines[min(row, len(lines) - 1)]
-    start = max(0, place - 70)
-    return f"Expected an SQL expression, got: {problem}.\n    {line[start : start + 110]}\n    {' ' * (place - start)}^"
+    line = lines[min(int(at.group(1)), len(lines)) - 1]
+    return f"Expected an SQL expression, got: {problem}.{with_caret(line, int(at.group(2)))}"
 
 
 def plain_text(error: PySparkException) -> str:

@@ -31,7 +31,7 @@ from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator, remember_source
 from samovar.graph.operators.base import Op
 from samovar.graph.self_contained_code import Unrecoverable, collect
-from samovar.text import shortened, shown
+from samovar.text import shortened, shown, with_caret
 
 __all__ = [
     "function_from_code",
@@ -213,9 +213,9 @@ def _syntax_text(name: str, code: str, error: SyntaxError) -> str:
     text = f"Operator '{name}': its code is not valid Python: {error.msg}"
     if error.lineno is None or not 1 <= error.lineno <= len(lines):
         return text + "."
-    line = lines[error.lineno - 1]
-    caret = "\n" + " " * (4 + max(error.offset - 1, 0)) + "^" if error.offset else ""
-    return f"{text}, line {error.lineno}:\n    {line.rstrip()}{caret}"
+    return (
+        f"{text}, line {error.lineno}:{with_caret(lines[error.lineno - 1], max((error.offset or 1) - 1, 0))}"
+    )
 
 
 # --- to code --------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from samovar.graph.schema import KINDS, VERSION, field_description, json_schema
 from samovar.graph.values import Type, columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
 from samovar.graph.yaml_form import Dumper, Loader, styled
-from samovar.text import shown
+from samovar.text import shown, with_caret
 
 __all__ = ["VERSION", "dump", "json_schema", "load", "load_operators", "to_document"]
 
@@ -74,13 +74,21 @@ def dump(
     """The workflow (or a document that `to_document` made) as YAML or JSON text."""
     if format not in ("yaml", "json"):
         raise WorkflowError(f"Expected format='yaml' or 'json', got {format!r}.")
-    ready = isinstance(workflow, Mapping)
-    document = dict(workflow) if ready else to_document(workflow, sql=sql, relative_to=relative_to)
+    if isinstance(workflow, Mapping):
+        document = dict(workflow)
+    else:
+        document = to_document(workflow, sql=sql, relative_to=relative_to)
     if format == "json":
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     document["operators"] = [{k: styled(v) for k, v in op.items()} for op in document["operators"]]
-    layout = {"sort_keys": False, "allow_unicode": True, "width": sys.maxsize, "default_flow_style": False}
-    text: str = yaml.dump(document, Dumper=Dumper, **layout)
+    text: str = yaml.dump(
+        document,
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=sys.maxsize,
+        default_flow_style=False,
+    )
     return text
 
 
@@ -348,11 +356,7 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
 
 def _unreadable(label: str, form: str, text: str, line: int, column: int, problem: str) -> DocumentError:
     lines = text.splitlines()
-    place = ""
-    if 1 <= line <= len(lines):
-        start = max(0, column - 80)
-        part = lines[line - 1][start : start + 110].replace("\t", " ")
-        place = f"\n    {part}\n    {' ' * (column - 1 - start)}^"
+    place = with_caret(lines[line - 1], column - 1) if 1 <= line <= len(lines) else ""
     hint = "Indent with blanks, not tabs." if "'\\t'" in problem else None
     return DocumentError(
         f"{label} is not readable as {form}: line {line}, column {column}: {problem}{place}", hint=hint

@@ -200,9 +200,9 @@ def _class_in_cell(cls: type) -> str:
     for function in _functions_of(cls):
         text = "".join(linecache.getlines(function.__code__.co_filename))
         line = function.__code__.co_firstlineno
-        for node in ast.walk(_parsed(text) or ast.Module([], [])):
-            is_it = isinstance(node, ast.ClassDef) and node.name == cls.__name__
-            if is_it and node.lineno <= line <= (node.end_lineno or 0):
+        nodes = ast.walk(_parsed(text) or ast.Module([], []))
+        for node in (n for n in nodes if isinstance(n, ast.ClassDef) and n.name == cls.__name__):
+            if node.lineno <= line <= (node.end_lineno or 0):
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     return ""
