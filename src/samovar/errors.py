@@ -31,7 +31,7 @@
     │   ├── RecordingTooNew
     │   ├── RecordingCorrupt
     │   └── RecordingInUse
-    └── WorkspaceError            the workbench's folder, or what is asked of it, is not as it must be
+    └── WorkspaceError            the workbench's folder, or a request to it, is not as it must be
         ├── NotInWorkspace        no such workflow, file, version, run or moment
         └── OutsideWorkspace      a path that leads out of the workspace
 
@@ -134,7 +134,7 @@ class SamovarWarning(UserWarning):
 
 
 class EnvironmentProblem(SamovarError):
-    """Java, Python, Spark or the machine is not as it must be; the hint says what to install or set."""
+    """Java, Python, Spark or the machine is not as it must be; the hint tells what to install or set."""
 
 
 class WorkflowError(SamovarError):
@@ -166,7 +166,7 @@ class UnconnectedPort(WorkflowError):
 
 
 class UnsupportedMethod(WorkflowError, AttributeError):
-    """A DataFrame method a Frame does not have; the hint says what to use instead."""
+    """A DataFrame method a Frame does not have; the hint names what to use instead."""
 
 
 class NotAValue(WorkflowError, TypeError):
@@ -295,7 +295,7 @@ class RunStopped(RunError):
 
 
 class ControlError(SamovarError):
-    """A running job could not be acted on as asked."""
+    """A request to a running job could not be carried out."""
 
 
 class CommandRefused(ControlError):
@@ -323,7 +323,7 @@ class ReplayDiffers(TimeTravelError):
 
 
 class RecordingError(SamovarError):
-    """A recording cannot be used as asked."""
+    """A recording cannot be used in the requested way."""
 
 
 class RecordingNotFound(RecordingError):
@@ -343,7 +343,7 @@ class RecordingInUse(RecordingError):
 
 
 class WorkspaceError(SamovarError):
-    """The workbench's folder, or what is asked of it, is not as it must be."""
+    """The workbench's folder, or a request to it, is not as it must be."""
 
 
 class NotInWorkspace(WorkspaceError):

@@ -306,7 +306,7 @@ def _sum(call: AggregateCall, plan: _Plan) -> str:
     partial = f"{call.name}({call.args[0]}){where}"
     wide = isinstance(argument, DecimalType) and argument.precision > 28
     if lenient or (wide and not plan.ansi):
-        # NULL means "no values" or "overflow", which must not heal when merged: the count tells them apart.
+        # NULL means "no values" or "overflow", which must stay NULL when merged: the count distinguishes them.
         count = _non_null_count(call, plan)
         overflow = f"coalesce(bool_or({{a}} IS NULL AND {count} > 0L), false)"
         total = _cast_back(f"{call.name}({{a}})", argument)
@@ -481,7 +481,7 @@ def _extreme_by(call: AggregateCall, plan: _Plan) -> str:
 
 
 def _end_of_order(call: AggregateCall, plan: _Plan) -> str:
-    """first, last and any_value. A struct around the value tells a NULL value from no value."""
+    """first, last and any_value. A struct around the value distinguishes a NULL value from no value."""
     value, where = call.args[0], plan.where(call)
     last = call.name.startswith("last")
     if plan.position:

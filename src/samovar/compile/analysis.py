@@ -41,7 +41,7 @@ Applied = Callable[[Op, list[DataFrame]], DataFrame]
 
 @dataclass(frozen=True)
 class Analysis:
-    """The workflow with Columns as SQL text where possible, and what is known of each operator."""
+    """The workflow with Columns as SQL text where possible, and the schema and shape of each operator."""
 
     graph: Graph
     schemas: Mapping[str, StructType]
@@ -131,7 +131,7 @@ def named(
 
 
 def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[str]) -> Analysis:
-    """The analysis with the qualifiers that its qualified operators use, where Spark can tell them.
+    """The analysis with the qualifiers that its qualified operators use, where they can be found.
 
     Operators that read the same output by its operator's name are rewritten without that name.
     """

@@ -46,6 +46,7 @@ from samovar.compile.printed_columns import (
     string_end,
 )
 from samovar.compile.sqltext import AGGREGATES, SqlTextError, is_plain_name, tokenise
+from samovar.graph.operators.base import expr
 from samovar.text import quote_name
 
 __all__ = ["MAX_CANDIDATES", "Usage", "column_to_sql", "quiet_analysis", "sort_column"]
@@ -70,7 +71,7 @@ def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") 
             wanted = apply(column)
         except Exception:
             return None  # Spark rejects the Column itself; the run reports why
-        texts = list(itertools.islice(_candidates(_printed(column), inputs, wanted), MAX_CANDIDATES))
+        texts = list(itertools.islice(_candidates(str(expr(column)), inputs, wanted), MAX_CANDIDATES))
         for text in texts:
             verified = _verified(text, wanted, apply, usage)
             if verified is not None:
@@ -180,11 +181,6 @@ def _verified(
 
 
 # --- candidates -----------------------------------------------------------------------------------------------------
-
-
-def _printed(column: Column) -> str:
-    text = str(column)
-    return text[len("Column<'") : -len("'>")] if text.startswith("Column<'") else text
 
 
 def _candidates(printed: str, inputs: tuple[DataFrame, ...], wanted: DataFrame) -> Iterator[str]:
@@ -316,7 +312,7 @@ def _choices(sizes: list[int], cost: int) -> Iterator[tuple[int, ...]]:
 
 
 class _Writer:
-    """Writes one SQL text; `options` tells afterwards which parts had how many readings."""
+    """Writes one SQL text; afterwards `options` has the number of readings of each ambiguous part."""
 
     def __init__(self, names: _Names, chosen: dict[str, int]) -> None:
         self.options: dict[str, int] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -51,22 +51,17 @@ def _named(spark: SparkSession, schema: StructType, op: Op, text: str, settled: 
     def column(written: str) -> str | None:
         with quiet_analysis():
             try:
-                names = _applied(spark.createDataFrame([], schema).alias(op.inputs[0]), op, written).columns
+                df = spark.createDataFrame([], schema).alias(op.inputs[0])
+                is_aggregate = isinstance(op, ops.Aggregate) and written not in op.keys
+                names = (df.agg if is_aggregate else df.select)(F.expr(written)).columns
             except PySparkException:
-                return None  # its columns are qualified by what came before its input
+                return None  # its columns are qualified by an operator before its input
             return names[-1] if names else None
 
     before = column(text)
     if before is None or column(settled) == before:
         return settled
     return f"{settled} AS {quote_name(before)}"
-
-
-def _applied(df: DataFrame, op: Op, text: str) -> DataFrame:
-    is_key = isinstance(op, ops.Aggregate) and text in op.keys
-    if isinstance(op, ops.Aggregate) and not is_key:
-        return df.agg(F.expr(text))
-    return df.select(F.expr(text))
 
 
 def _type_of(spark: SparkSession, call: str) -> str:

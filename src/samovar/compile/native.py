@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, StructType
 
 from samovar.compile.chance import by_position, draws
 from samovar.compile.columns import sort_column as sort_order
-from samovar.compile.sqltext import Star, stars, tokenise
+from samovar.compile.sqltext import stars, tokenise
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op, column_of
 from samovar.ids import HIDDEN
@@ -88,19 +88,13 @@ def starless(text: str, df: DataFrame) -> str:
         return text
     written, place = "", 0
     for star in stars(text):
-        listed = ", ".join(_hidden_below(star, df))
+        below = df.select(F.expr(f"{star.prefix}.*")).columns if star.prefix else hidden(df)
+        listed = ", ".join(c for c in below if c.startswith(HIDDEN))
         if listed and star.excluded is None:
             written, place = f"{written}{text[place : star.end]} EXCEPT ({listed})", star.end
         elif listed and star.excluded is not None:
             written, place = f"{written}{text[place : star.excluded]}{listed}, ", star.excluded
     return written + text[place:]
-
-
-def _hidden_below(star: Star, df: DataFrame) -> list[str]:
-    """The hidden columns that a star would show."""
-    if not star.prefix:
-        return hidden(df)
-    return [c for c in df.select(F.expr(f"{star.prefix}.*")).columns if c.startswith(HIDDEN)]
 
 
 def positioned(

@@ -5,7 +5,7 @@ running anything: as the condition of a join Spark accepts only expressions that
 and for any other expression its error names the reason.
 
 Cost: one analysis for an operator that calls functions (about 10 ms on a warm session), one more for each of its
-expressions if that one fails. Operators that call no function are not asked about.
+expressions if that one fails. Operators that call no function need none.
 """
 
 from __future__ import annotations
@@ -40,26 +40,22 @@ def nature_of(op: Op, inputs: Sequence[DataFrame]) -> Nature:
     if isinstance(op, ops.Aggregate):
         drawn = [_divided(Nature(volatile=draws(t)), t) for t in op.expressions()]
         return Nature(undivided=any(n.volatile or n.undivided for n in drawn))
-    asked = [t for t in op.expressions() if _calls(t)]
-    if not asked or not isinstance(op, ops.Select | ops.WithColumns | ops.Filter):
+    calling = [t for t in op.expressions() if column_of(t) is not None or function_names(t)]
+    if not calling or not isinstance(op, ops.Select | ops.WithColumns | ops.Filter):
         return Nature()
     df = inputs[0]
     with quiet_analysis():
         alone = df.sparkSession.range(1).select(F.lit(1).alias(f"{HIDDEN}alone"))
         try:
-            _probe(df, alone, asked)
-            natures = [Nature()] * len(asked)
+            _probe(df, alone, calling)
+            natures = [Nature()] * len(calling)
         except Exception:
             # More than PySpark's errors: the analysis may break on what no condition has (`window_time`).
-            natures = [_asked(df, alone, text) for text in asked]
-    return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(natures, asked, strict=True)))
+            natures = [_nature_by_probe(df, alone, text) for text in calling]
+    return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(natures, calling, strict=True)))
 
 
-def _calls(text: str) -> bool:
-    return column_of(text) is not None or bool(function_names(text))
-
-
-def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
+def _nature_by_probe(df: DataFrame, alone: DataFrame, text: str) -> Nature:
     try:
         _probe(df, alone, [text])
     except Exception as error:
@@ -95,7 +91,7 @@ def _divided(nature: Nature, text: str) -> Nature:
     """The nature, and whether the expression can be computed epoch by epoch.
 
     What is drawn or numbered by Spark, and the present time, are written so that epochs agree (see `chance`, `clock`);
-    that needs text. A Python function that Spark is told not to repeat is called once a tuple in any case.
+    that needs text. A Python function that is marked as non-deterministic is called once a tuple anyway.
     """
     if column_of(text) is not None:
         words = set(_WORD.findall(text.lower()))

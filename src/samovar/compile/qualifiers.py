@@ -61,7 +61,7 @@ def with_marks(df: DataFrame, tag: str) -> DataFrame:
 
 
 def column_qualifiers(df: DataFrame, known: Collection[str]) -> tuple[tuple[str, str | None], ...] | None:
-    """Each column's name and qualifier in a frame made from `marked` ones; None when they cannot be told.
+    """Each column's name and qualifier in a frame made from `marked` ones; None when they are ambiguous.
 
     One analysis for each known qualifier.
     """

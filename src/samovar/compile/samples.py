@@ -4,7 +4,7 @@ Spark draws by partition: the rows for a seed follow from how a query's rows lie
 keep. So such a sample is a source of the run: its rows are what Spark gives for everything before it, and are kept in
 the recording. What comes before it and feeds nothing else is not part of the run.
 
-Behind a join, an aggregate or a Python operator a sample with a seed is refused: it would take what comes before it
+Behind a join, an aggregate or a Python operator a sample with a seed is refused: it would take the operators before it
 out of the run.
 """
 

@@ -169,7 +169,7 @@ def split_top_level(tokens: Sequence[Token], separator: str = ",") -> list[list[
 def split_alias(sql: str, name: str | None = None) -> tuple[str, str | None]:
     """The expression and its alias, if it has one: `("sum(x)", "total")` for "sum(x) AS total".
 
-    An alias without AS is only recognised when `name`, the output name that Spark gives, says that the last
+    An alias without AS is only recognised when `name`, the output name that Spark gives, shows that the last
     word is one: "x IS NULL" and "sum(x) total" look alike. A list of aliases, `AS (a, b)`, is left in the
     expression.
     """

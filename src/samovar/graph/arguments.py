@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from samovar.errors import WorkflowError, nearest
 from samovar.graph.operators.base import column_of, expr
 from samovar.text import quote_name
 
 __all__ = [
+    "TakesOptions",
     "aggregate_call",
     "checked_arguments",
     "column_text",
@@ -111,3 +112,19 @@ def ddl(schema: Any) -> str:
 def option_text(value: Any) -> str:
     """The value of an option as Spark's readers and writers take it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class TakesOptions:
+    """The methods `option` and `options` of readers and writers."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, str] = {}
+
+    def option(self, key: str, value: Any) -> Self:
+        """Set an option of the data source; None leaves it at its default."""
+        return self.options(**{key: value})
+
+    def options(self, **options: Any) -> Self:
+        """Set several options of the data source."""
+        self._options.update({k: option_text(v) for k, v in options.items() if v is not None})
+        return self

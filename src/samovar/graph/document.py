@@ -10,7 +10,7 @@ The form is that of the operators' fields (see `samovar.graph.operators`), one m
       - {name: S, op: sink, inputs: [large]}
 
 Guarantees: what `dump` writes, `load` reads back as equal operators; loading runs no code of the document (Python
-operators stay text until `samovar.graph.code` makes them); every error says where in the document and what was
+operators stay text until `samovar.graph.code` runs them); every error names the place in the document and what was
 expected. Paths of a document that is a file are relative to that file's folder; otherwise to the current directory.
 """
 
@@ -30,6 +30,7 @@ import yaml
 
 from samovar.errors import DocumentError, WorkflowError, did_you_mean, nearest
 from samovar.graph import operators as ops
+from samovar.graph.arguments import option_text
 from samovar.graph.code import with_source
 from samovar.graph.operators.base import Expr, Op, column_of, current_fields
 from samovar.graph.schema import KINDS, VERSION, field_description, json_schema
@@ -197,6 +198,7 @@ def _relative(path: str, folder: str) -> str:
 
 
 def _below(path: str, folder: str) -> str:
+    """The path that a document in a folder names."""
     return path if _URI.match(path) or os.path.isabs(path) else os.path.join(folder, path)
 
 
@@ -470,29 +472,16 @@ def _operator(source: _Source, index: int, written: Any) -> Op:
 
 def _lenient(value: Any, field: msgspec.structs.FieldInfo) -> Any:
     """One text where a list of texts is meant; numbers and booleans as options; NaN as it is written."""
-    if isinstance(value, str) and _takes_texts(field.type):
+    if isinstance(value, str) and (field.type == _TEXT_LIST or _TEXT_LIST in get_args(field.type)):
         return [value]
     if field.encode_name == "options" and isinstance(value, Mapping):
-        return {k: _option(v) for k, v in value.items()}
+        return {k: option_text(v) if isinstance(v, int | float) else v for k, v in value.items()}
     if field.encode_name == "value":
-        return {k: _from_finite(v) for k, v in value.items()} if _is_table(value) else _from_finite(value)
+        plain = _from_finite(value)
+        return {k: _from_finite(v) for k, v in plain.items()} if isinstance(plain, Mapping) else plain
     if field.encode_name == "pairs" and isinstance(value, list | tuple):
         return [[_from_finite(v) for v in pair] if isinstance(pair, list | tuple) else pair for pair in value]
     return value
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(_from_finite(value), Mapping)
-
-
-def _takes_texts(of: Any) -> bool:
-    return of == _TEXT_LIST or _TEXT_LIST in get_args(of)
-
-
-def _option(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
 
 
 _WORDS = {

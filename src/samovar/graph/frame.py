@@ -50,7 +50,7 @@ _TASKS = "Spark chooses an epoch's tasks, and each task sees a part of the rows"
 _PARTITIONS = "epochs and Spark's adaptive execution choose the partitions"
 _COMPUTED_ONCE = "what several operators read is computed once an epoch"
 
-# tells a SQL condition from a column's name in join(on=...)
+# a text in join(on=...) that has one of these is a SQL condition and not a column's name
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
 
@@ -701,7 +701,7 @@ class Frame(Shorthands):
         if attribute == "_jdf":  # PySpark's functions that take a DataFrame read this attribute
             raise UnsupportedMethod(
                 "A Frame is a plan, not a DataFrame: F.broadcast and spark.sql cannot take it.",
-                hint="Leave F.broadcast out: join(build='right') says which side is read whole.",
+                hint="Leave F.broadcast out: join(build='right') chooses the side that is read whole.",
             )
         if attribute.startswith("_"):
             raise AttributeError(attribute)
@@ -811,7 +811,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 
 def _session_is_live() -> bool:
-    """Whether Spark can be asked for columns without starting it: a misspelt method must not start a session."""
+    """Whether a session runs that knows columns: a misspelt method must not start one."""
     module = sys.modules.get("pyspark.sql")
     return module is not None and module.SparkSession.getActiveSession() is not None
 

@@ -76,7 +76,10 @@ def _unknown(tree: ast.Module, table: symtable.SymbolTable) -> list[Remark]:
 
 
 def _operators(tree: ast.Module) -> list[ast.ClassDef]:
-    return [n for n in tree.body if isinstance(n, ast.ClassDef) and any(_is_operator(b) for b in n.bases)]
+    """The classes that derive from `sv.Operator` directly."""
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    names = {"sv.Operator", "samovar.Operator"}
+    return [cls for cls in classes if any(ast.unparse(base) in names for base in cls.bases)]
 
 
 def _assigned(node: ast.ClassDef) -> dict[str, ast.expr | None]:
@@ -134,11 +137,3 @@ def _missing(tree: ast.Module) -> Iterator[Remark]:
             yield Remark(node.lineno, 1, text)
         if not methods & {"process", "process_batch"} and len(node.bases) == 1:
             yield Remark(node.lineno, 1, f"{node.name} has no process(self, row, port=0).")
-
-
-def _is_operator(base: ast.expr) -> bool:
-    return (
-        isinstance(base, ast.Attribute)
-        and base.attr == "Operator"
-        and ast.unparse(base.value) in ("sv", "samovar")
-    )

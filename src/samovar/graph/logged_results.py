@@ -31,7 +31,7 @@ class Results:
             return result
         if self._next >= len(self._kept):
             raise RuntimeError(
-                "log_result was called more often than in the run: what comes before the call is not deterministic"
+                "log_result was called more often than in the run: the code before the call is not deterministic"
             )
         kept: T = self._kept[self._next]
         self._next += 1

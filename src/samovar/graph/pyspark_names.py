@@ -96,7 +96,7 @@ GROUPED: Mapping[str, str] = {
     "applyInArrow": _BY_KEY,
     "applyInPandas": _BY_KEY,
     "applyInPandasWithState": _BY_KEY,
-    "cogroup": "use flow.apply(YourOperator(), left, right, by='key'): process() is told the port",
+    "cogroup": "use flow.apply(YourOperator(), left, right, by='key'): process() gets the port",
     "transformWithState": _BY_KEY,
     "transformWithStateInPandas": _BY_KEY,
 }

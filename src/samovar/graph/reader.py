@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.arguments import ddl, flat, option_text
+from samovar.graph.arguments import TakesOptions, ddl, flat, option_text
 from samovar.graph.frame import Frame
 from samovar.graph.pyspark_names import READER, RefusesOtherNames
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Reader"]
 
 
-class Reader(RefusesOtherNames):
+class Reader(TakesOptions, RefusesOtherNames):
     """Sources, with the names of PySpark's DataFrameReader."""
 
     _subject = "A workflow's reader has"
@@ -28,7 +28,7 @@ class Reader(RefusesOtherNames):
         self._flow = flow
         self._format = "parquet"
         self._schema: str | None = None
-        self._options: dict[str, str] = {}
+        super().__init__()
 
     def format(self, source: str) -> Reader:
         """Any data source Spark knows."""
@@ -38,15 +38,6 @@ class Reader(RefusesOtherNames):
     def schema(self, schema: Any) -> Reader:
         """The schema, as DDL or StructType, instead of the one found in the files."""
         self._schema = ddl(schema)
-        return self
-
-    def option(self, key: str, value: Any) -> Reader:
-        """A reader option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Reader:
-        """Several reader options."""
-        self._options.update({k: option_text(v) for k, v in options.items() if v is not None})
         return self
 
     def load(

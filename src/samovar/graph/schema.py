@@ -1,8 +1,8 @@
 """The published JSON Schema of workflow documents, made from the operators themselves.
 
-`python -m samovar.graph.document` prints it; `docs/reference/workflow.schema.json` is that output, and a test says
-so. Editors that know JSON Schema complete and check a document with it. It is as strict as `load` where a schema can
-be; names, edges and cycles are checked by `load` alone.
+`python -m samovar.graph.document` prints it; `docs/reference/workflow.schema.json` is that output, which a test
+checks. Editors that know JSON Schema complete and check a document with it. It is as strict as `load` where a schema
+can be; names, edges and cycles are checked by `load` alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from samovar.graph.operators.base import Op
 __all__ = ["KINDS", "VERSION", "field_description", "json_schema"]
 
 VERSION = 1
-"""The version of the document form, its field `samovar`. A reader refuses newer ones."""
+"""The version of the document form, in its field `samovar`. `load` refuses newer versions."""
 
 KINDS: dict[str, type[Op]] = {str(t.__struct_config__.tag): t for t in ops.ALL if t is not ops.FrameSource}
 """The operators a document may hold, by the word in `op`. A live DataFrame (`frame`) is not among them."""

@@ -118,7 +118,7 @@ class _Collection:
                 )
 
     def _import(self, name: str, value: Any) -> list[str]:
-        """Import statements that bind the name: as written in the module, else as the value tells."""
+        """Import statements that bind the name: as written in the module, else by the name and module of its value."""
         written = list(_imports_of(self.tree, name, str(self.globals.get("__package__") or "")))
         if written:
             return written

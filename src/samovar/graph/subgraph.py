@@ -1,4 +1,4 @@
-"""Parts of a workflow: what is enabled, and what leads to an operator. Pure; knows no Spark."""
+"""Parts of a workflow: the enabled operators, and those that lead to an operator. Pure; knows no Spark."""
 
 from __future__ import annotations
 

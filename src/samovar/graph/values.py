@@ -158,7 +158,7 @@ def _plain(value: Any) -> Any:
 
 
 def decode(value: Any, of: Type) -> Any:
-    """The Python object a cell of a document stands for. Raises ValueError that says what was expected."""
+    """The Python object a cell of a document stands for. Raises ValueError with what was expected."""
     if value is None:
         return None
     if of.name == "array":

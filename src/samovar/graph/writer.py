@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.arguments import flat, option_text
+from samovar.graph.arguments import TakesOptions, flat
 from samovar.graph.pyspark_names import WRITER, RefusesOtherNames
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MODES = {"error": "error", "errorifexists": "error", "default": "error"} | {
 """PySpark's spellings of modes."""
 
 
-class Writer(RefusesOtherNames):
+class Writer(TakesOptions, RefusesOtherNames):
     """Writes a frame, with the names of PySpark's DataFrameWriter."""
 
     _subject = "A Frame's writer has"
@@ -33,7 +33,7 @@ class Writer(RefusesOtherNames):
         self._frame = frame
         self._format = "parquet"
         self._mode = "error"
-        self._options: dict[str, str] = {}
+        super().__init__()
         self._partition_by: tuple[str, ...] = ()
 
     def format(self, source: str) -> Writer:
@@ -48,15 +48,6 @@ class Writer(RefusesOtherNames):
                 f"Expected a mode of {', '.join(sorted({*_MODES.values()}))}, got {saveMode!r}."
             )
         self._mode = _MODES[saveMode.lower()]
-        return self
-
-    def option(self, key: str, value: Any) -> Writer:
-        """A writer option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Writer:
-        """Several writer options."""
-        self._options.update({k: option_text(v) for k, v in options.items() if v is not None})
         return self
 
     def partitionBy(self, *cols: Any) -> Writer:

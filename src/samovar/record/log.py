@@ -350,7 +350,7 @@ def read_log(path: Path) -> Iterator[AnyFact]:
 
 
 def _check_format(body: bytes, path: Path) -> dict[str, Any]:
-    """The first fact as plain data, if this Samovar can make sense of those that follow."""
+    """The first fact as plain data, after a check that this Samovar can read the facts behind it."""
     first: dict[str, Any] = msgspec.json.decode(body)
     version = first.get("reader") or first.get("format", 0)
     if version > FORMAT:

@@ -404,7 +404,7 @@ class Recording:
     def whole_epochs(
         self, history: History, *, moved: Callable[[EpochCommitted, str], bool]
     ) -> tuple[int, list[str]]:
-        """How many epochs a run can go on after, and what is wrong with files that keep it from more.
+        """The number of epochs after which a run can go on, and the problems with files that keep it from more.
 
         Reads all that going on and the results need: not states at marks, kept rows and decisions, which only looking
         back needs. `moved`: whether a file of a result lies at its path by now.

@@ -1,6 +1,6 @@
 """What every operator of a workflow is: frozen data with a name and named inputs.
 
-An operator says *what* is computed; how it becomes Spark plans is the business of `samovar.compile`. Operators are
+An operator states *what* is computed; `samovar.compile` turns it into Spark plans. Operators are
 msgspec structs, so one definition gives the Python object, the document form, its validation and its JSON Schema.
 """
 

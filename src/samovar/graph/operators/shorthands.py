@@ -1,7 +1,7 @@
 """Shorthands: operators for common tasks with text and samples, each short for one relational operator.
 
-`plain()` says which. The engine knows only that, so a shorthand runs natively, is counted, traced and stepped through
-as what it is short for.
+`plain()` returns that operator. The engine knows no other, so a shorthand runs natively, and is counted, traced and
+stepped through as that operator.
 """
 
 from __future__ import annotations
