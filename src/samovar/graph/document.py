@@ -32,7 +32,7 @@ from samovar.errors import DocumentError, WorkflowError, did_you_mean, nearest
 from samovar.graph import operators as ops
 from samovar.graph.arguments import option_text
 from samovar.graph.code import with_source
-from samovar.graph.operators.base import Expr, Op, column_of, current_fields
+from samovar.graph.operators.base import Op, column_of, current_fields
 from samovar.graph.schema import KINDS, VERSION, field_description, json_schema
 from samovar.graph.values import Type, columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
@@ -45,23 +45,20 @@ _TOP = ("samovar", "name", "operators")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TEXT_LIST = tuple[str, ...]
 
-SqlOf = Callable[[Op, Expr], str | None]
-
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
 def to_document(
-    workflow: Workflow | Graph, *, sql: SqlOf | None = None, relative_to: str | os.PathLike[str] | None = None
+    workflow: Workflow | Graph, *, relative_to: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """The workflow as plain data that JSON can hold.
+    """The workflow as plain data that JSON can hold; its PySpark Columns must have been turned into SQL text before.
 
-    `sql` turns an expression given as a PySpark Column into SQL text, or None where it cannot. `relative_to` is the
-    folder the document will lie in: paths below it are written relative to it.
+    `relative_to` is the folder the document will lie in: paths below it are written relative to it.
     """
     graph = workflow.graph() if isinstance(workflow, Workflow) else workflow
     folder = None if relative_to is None else os.path.abspath(relative_to)
-    operators = [_written(op, graph.live.get(op.name), sql, folder) for op in graph.ops.values()]
+    operators = [_written(op, graph.live.get(op.name), folder) for op in graph.ops.values()]
     return {"samovar": VERSION, "name": graph.name, "operators": operators}
 
 
@@ -69,7 +66,6 @@ def dump(
     workflow: Workflow | Graph | Mapping[str, Any],
     format: Literal["yaml", "json"] = "yaml",
     *,
-    sql: SqlOf | None = None,
     relative_to: str | os.PathLike[str] | None = None,
 ) -> str:
     """The workflow (or a document that `to_document` made) as YAML or JSON text."""
@@ -78,7 +74,7 @@ def dump(
     if isinstance(workflow, Mapping):
         document = dict(workflow)
     else:
-        document = to_document(workflow, sql=sql, relative_to=relative_to)
+        document = to_document(workflow, relative_to=relative_to)
     if format == "json":
         return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     document["operators"] = [{k: styled(v) for k, v in op.items()} for op in document["operators"]]
@@ -93,24 +89,31 @@ def dump(
     return text
 
 
-def _written(op: Op, live: Any, sql: SqlOf | None, folder: str | None) -> dict[str, Any]:
+def _written(op: Op, live: Any, folder: str | None) -> dict[str, Any]:
     if isinstance(op, ops.FrameSource):
         raise WorkflowError(
             f"Operator '{op.name}' reads a live DataFrame, which a document cannot hold.",
             hint="Read its files with flow.read.parquet(path), or give few rows with flow.values(schema, rows).",
             operator=op.name,
         )
-    op = op.with_expressions(tuple(_sql_text(op, e, sql) for e in op.expressions()))
+    for text in op.expressions():
+        if column_of(text) is not None:
+            raise WorkflowError(
+                f"Operator '{op.name}' ({op.kind}) holds the PySpark Column {text}, which has no SQL text.",
+                hint="Use a SQL string there: it goes into a document as it is.",
+                operator=op.name,
+            )
+    op = op.with_expressions(tuple(map(str, op.expressions())))
     try:
         op = with_source(op, live)
-        if isinstance(op, ops.Values):
-            op = _with_cells(op, encode)
-    except (WorkflowError, ValueError) as error:
-        plain_values = "Use plain values: numbers, texts, dates, decimals, bytes, lists, mappings."
-        message, hint = (
-            (error.message, error.hint) if isinstance(error, WorkflowError) else (f"{error}.", plain_values)
-        )
-        raise WorkflowError(f"Operator '{op.name}': {message}", hint=hint, operator=op.name) from error
+        op = _with_cells(op, encode) if isinstance(op, ops.Values) else op
+    except WorkflowError as error:
+        raise WorkflowError(
+            f"Operator '{op.name}': {error.message}", hint=error.hint, operator=op.name
+        ) from error
+    except ValueError as error:
+        hint = "Use plain values: numbers, texts, dates, decimals, bytes, lists, mappings."
+        raise WorkflowError(f"Operator '{op.name}': {error}.", hint=hint, operator=op.name) from error
     if isinstance(op, ops.Replace):
         op = msgspec.structs.replace(op, pairs=tuple((_finite(a), _finite(b)) for a, b in op.pairs))
     elif isinstance(op, ops.FillNa):
@@ -128,19 +131,6 @@ def _with_lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: _with_lists(v) for k, v in value.items()}
     return [_with_lists(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _sql_text(op: Op, text: str, sql: SqlOf | None) -> str:
-    if not isinstance(text, Expr) or column_of(text) is None:
-        return str(text)
-    written = sql(op, text) if sql is not None else None
-    if written is None:
-        raise WorkflowError(
-            f"Operator '{op.name}' ({op.kind}) holds the PySpark Column {text}, which has no SQL text to write down.",
-            hint="Use a SQL string there: it goes into a document as it is.",
-            operator=op.name,
-        )
-    return written
 
 
 def _with_cells(op: ops.Values, convert: Callable[[Any, Type], Any]) -> ops.Values:
