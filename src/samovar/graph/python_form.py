@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import NODEFAULT
@@ -94,10 +95,11 @@ class _Code(str):
         return str(self)
 
 
-def _call(function: str, *args: Any, **named: Any) -> str:
-    """A call as text. Arguments that are None and named are left at their defaults."""
-    options = [f"{name}={_literal(value)}" for name, value in named.items() if value is not None]
-    return f"{function}({', '.join([*map(_literal, args), *options])})"
+def _call(function: str, *args: Any, users: Mapping[str, Any] = MappingProxyType({}), **named: Any) -> str:
+    """A call as text. A named argument that is None stays at its default; `users`: arguments with names of users."""
+    options = {name: value for name, value in named.items() if value is not None}.items()
+    texts = [*map(_literal, args), *(f"{name}={_literal(v)}" for name, v in [*options, *users.items()])]
+    return f"{function}({', '.join(texts)})"
 
 
 def _literal(value: Any) -> str:
@@ -155,10 +157,8 @@ def _method(op: Op, ups: list[_Code]) -> str | None:
     frame = ups[0] if ups else ""
     match op:
         case ops.Read(format=form, path=path) if form in ops.FILE_FORMATS and not op.schema and path:
-            plain = {k: v for k, v in op.options.items() if k.isidentifier()}
-            return _call(
-                f"flow.read.{form}", path[0] if len(path) == 1 else list(path), name=op.name, **plain
-            )
+            paths = path[0] if len(path) == 1 else list(path)
+            return _call(f"flow.read.{form}", paths, name=op.name, users=op.options)
         case ops.Read():
             schema = _call(".schema", op.schema) if op.schema else ""
             reader = f"flow.read{_call('.format', op.format)}{schema}{_options(op.options)}"
@@ -192,7 +192,7 @@ def _method(op: Op, ups: list[_Code]) -> str | None:
             return _call(method, _Code(function), op.schema, name=op.name) if function else None
         case ops.Python():
             cls = op.class_name or _only(r"^class (\w+)\b", op.code)
-            instance = _Code(_call(cls, **op.params))
+            instance = _Code(_call(cls, users=op.params))
             options = {k: v for k, v in _given(op).items() if k in ("order", "key_partitions", "name")}
             return _call("flow.apply", instance, *ups, by=list(op.by) or None, **options) if cls else None
         case ops.Write():
@@ -214,7 +214,7 @@ def _by_fields(op: Op, frame: str) -> str:
     options = {a[:-1]: values[a[:-1]] for a in arguments if a.endswith("=") and a[:-1] in _given(op)}
     more = {k: v for a in arguments if a.endswith("**") for k, v in values[a[:-2]].items()}
     prefix = "" if method.startswith("flow.") else f"{frame}."
-    return _call(f"{prefix}{method}", *args, *spread, **options, name=op.name, **more)
+    return _call(f"{prefix}{method}", *args, *spread, **options, name=op.name, users=more)
 
 
 def _options(options: Mapping[str, str]) -> str:
