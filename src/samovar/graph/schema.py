@@ -16,7 +16,7 @@ from samovar.graph import operators as ops
 from samovar.graph.operator_names import SCHEMA_PATTERN
 from samovar.graph.operators.base import Op
 
-__all__ = ["KINDS", "VERSION", "field_description", "json_schema"]
+__all__ = ["FIELDS", "KINDS", "VERSION", "field_description", "json_schema"]
 
 VERSION = 1
 """The version of the document form, in its field `samovar`. `load` refuses newer versions."""
@@ -24,7 +24,7 @@ VERSION = 1
 KINDS: dict[str, type[Op]] = {str(t.__struct_config__.tag): t for t in ops.ALL if t is not ops.FrameSource}
 """The operators a document may hold, by the word in `op`. A live DataFrame (`frame`) is not among them."""
 
-_FIELDS: dict[str, str] = {
+FIELDS: dict[str, str] = {
     "name": "The operator's name, unique in the workflow.",
     "op": "The kind of operator.",
     "inputs": "The operators on its ports, in the order of the ports.",
@@ -123,7 +123,7 @@ _FIELDS: dict[str, str] = {
 
 def field_description(kind: str, key: str) -> str | None:
     """What a field of an operator is for."""
-    return _FIELDS.get(f"{kind}.{key}") or _FIELDS.get(key)
+    return FIELDS.get(f"{kind}.{key}") or FIELDS.get(key)
 
 
 def json_schema() -> dict[str, Any]:
