@@ -412,14 +412,14 @@ def _moments(call: AggregateCall, plan: _Plan) -> str:
         f"named_struct('n', CAST(count({x}){where} AS DOUBLE), 'm', {_mean(x, where)}, "
         f"'s', var_pop({x}){where} * count({x}){where})"
     )
-    a = plan.add(partial, _merged_moments("m", {"s": "mm"}))
+    a = plan.add(partial, _merged_moments("m", {"s": ("m", "m")}))
     population = call.name.endswith("_pop")
     variance = f"{a}.s / {a}.n" if population else f"{a}.s / ({a}.n - 1D)"
     value = f"sqrt({variance})" if call.name.startswith("std") else variance
     return f"CASE WHEN {a}.n > {'0D' if population else '1D'} THEN {value} END"
 
 
-def _merged_moments(means: str, products: dict[str, str]) -> str:
+def _merged_moments(means: str, products: dict[str, tuple[str, str]]) -> str:
     """SQL that merges structs of a count `n`, means, and sums of products of two deviations from means.
 
     An epoch without values has n = 0 and NULL moments.
@@ -458,7 +458,7 @@ def _comoments(call: AggregateCall, plan: _Plan) -> str:
         f"'c', covar_pop({x}, {y}){where} * {count}, "
         f"'p', var_pop({x}){where} * {count}, 'q', var_pop({y}){where} * {count})"
     )
-    a = plan.add(partial, _merged_moments("xy", {"c": "xy", "p": "xx", "q": "yy"}))
+    a = plan.add(partial, _merged_moments("xy", {"c": ("x", "y"), "p": ("x", "x"), "q": ("y", "y")}))
     if call.name == "covar_pop":
         return f"CASE WHEN {a}.n > 0D THEN {a}.c / {a}.n END"
     if call.name == "covar_samp":
