@@ -80,7 +80,7 @@ def test_what_cannot_be_restored_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointProblem, match="damaged"):
         Matcher.restore(tmp_path / "m")
     header = tmp_path / "m" / "matcher.json"
-    header.write_text(header.read_text().replace('"format":1', '"format":9'))
+    header.write_text(header.read_text().replace('"format":2', '"format":9'))
     with pytest.raises(CheckpointProblem, match="format 9"):
         Matcher.restore(tmp_path / "m")
     matcher.push_batch("right", pa.table({"key": [1, 3]}))

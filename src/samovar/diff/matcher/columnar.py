@@ -28,12 +28,14 @@ from samovar.diff.matcher.row_words import Layout, Words, hash_of
 from samovar.diff.matcher.slots import Batch, Plan, Slots, slots_of
 from samovar.diff.matcher.unmatched import Array, Pending, Spill
 
-__all__ = ["LARGEST", "Columnar", "can_compare_columns"]
+__all__ = ["LARGEST", "Columnar", "Unmatched", "can_compare_columns"]
 
 LARGEST = 1 << 17
 """Rows taken in at once: beyond this, arrays leave the processor's cache."""
 _SMALLEST = 1 << 10
-"""A piece of so many rows is not cut further: what is wrong with it is found event by event."""
+"""A piece of at most this many rows is not cut further: what is wrong with it is found event by event."""
+Unmatched = Mapping[Side, tuple[Ids, pa.Table | None]]
+"""The unmatched rows of each side with their positions; no table for no rows."""
 
 
 def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
@@ -42,9 +44,7 @@ def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
         return False
     keys = [c for c in depends.clauses if isinstance(c, Key)]
     if equal.columns is not None and any(key.by is not None for key in keys):
-        return (
-            False  # the function may look at a column that is not compared: only event by event is that seen
-        )
+        return False  # the function may look at a column that is not compared: only single events show that
     return equal.tolerance is None or bool(keys)
 
 
@@ -84,6 +84,10 @@ class Columnar:
             else:
                 size = max(_SMALLEST, piece.num_rows // 2)
         return start
+
+    def unmatched(self) -> Unmatched:
+        """The rows without a partner."""
+        return {side: pending.table() for side, pending in self.pending.items()}
 
     def _push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> bool:
         other = self.pending[OTHER[side]]

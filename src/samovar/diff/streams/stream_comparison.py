@@ -12,22 +12,22 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
 
 from samovar.diff.comparison_errors import CheckpointProblem
 from samovar.diff.event_values import OTHER, SIDES, Side
 from samovar.diff.streams.monitor_checkpoint import Judge, Store
 from samovar.diff.verdict import Verdict
 
+if TYPE_CHECKING:
+    from samovar.diff.streams.keyed_matchers import Counted
+
 __all__ = ["Batch", "Comparison", "Metrics"]
 
-
-class Batch(Protocol):
-    """What the judge of a comparison takes in at once: an Arrow table, or rows that stay in Spark."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many events."""
+Batch: TypeAlias = "pa.Table | Counted"
+"""What a judge takes in at once: an Arrow table, or rows that stay in Spark."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from samovar.text import quote_name
 
-__all__ = ["hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
+__all__ = ["cast_columns", "hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
 
 _NULL = f"{0x1E37_79B9_7F4A_7C15}L"
 
@@ -44,6 +44,11 @@ def quoted(name: str) -> Column:
 def is_float(kind: DataType) -> bool:
     """Whether a column holds floating-point numbers."""
     return isinstance(kind, (FloatType, DoubleType))
+
+
+def cast_columns(schema: StructType) -> list[Column]:
+    """The columns of a schema, cast to its types."""
+    return [quoted(f.name).cast(f.dataType).alias(f.name) for f in schema.fields]
 
 
 def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[Column, Column]:
