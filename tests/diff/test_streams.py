@@ -66,5 +66,5 @@ def test_a_side_that_raises_is_told() -> None:
 
     with pytest.raises(SideProblem, match="The right side raised ValueError: no more"):
         match(numbers(), broken())
-    with pytest.raises(SideProblem, match="Expected events one after the other on the left side"):
+    with pytest.raises(SideProblem, match="Expected an iterable of events on the left side"):
         match(3, [])  # type: ignore[arg-type]

@@ -131,14 +131,14 @@ def _by_hashes(asked: _Asked) -> TableVerdict:
     """Structured dependences, cells compared exactly."""
     from samovar.diff.tables.hash_buckets import find_leftovers, fingerprints, prepare, unstable
 
-    prepared = prepare(asked.frames, asked.depends, asked.schema)
-    buckets = fingerprints(prepared.rows)
+    rows = prepare(asked.frames, asked.depends, asked.schema)
+    buckets = fingerprints(rows)
     if not buckets.differ:
         return asked.tables.same(buckets.rows)
-    found = find_leftovers(prepared, buckets, asked.limit)
-    if not any(found.counts.values()):
+    leftovers = find_leftovers(rows, buckets, asked.limit)
+    if not any(leftovers.counts.values()):
         raise unstable()
-    return _at_places(asked, buckets, found)
+    return _at_places(asked, buckets, leftovers)
 
 
 def _at_places(asked: _Asked, buckets: Buckets, found: Leftovers) -> TableVerdict:

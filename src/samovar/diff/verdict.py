@@ -34,7 +34,7 @@ class Rest:
         return self.held if isinstance(self.held, list) else rows_of(self.held)
 
     @property
-    def placed(self) -> list[Placed]:
+    def placed(self) -> list[tuple[int, Any]]:
         """Each event with its position, in order."""
         return list(zip(self.positions, self.events, strict=True))
 
@@ -115,4 +115,5 @@ def at_end(rest: Mapping[Side, Rest], depends: str) -> Verdict:
 
 def joined(rests: Iterable[Rest]) -> Rest:
     """Several rests of one side as one, in the order of positions."""
-    return Rest.of(sorted((p for rest in rests for p in rest.placed), key=lambda placed: placed[0] or 0))
+    placed = sorted((p for rest in rests for p in rest.placed), key=lambda placed: placed[0])
+    return Rest.of(placed)

@@ -55,8 +55,7 @@ class Columnar:
         self, depends: Dependence, equal: Equality, *, spill_bytes: int, spill_folder: Path | None
     ) -> None:
         self.layout = Layout(equal, (*depends.columns, *(equal.columns or ())))
-        self.spills = {side: Spill(spill_bytes, spill_folder) for side in SIDES}
-        self.pending = {side: Pending(self.spills[side]) for side in SIDES}
+        self.pending = {side: Pending(Spill(spill_bytes, spill_folder)) for side in SIDES}
         self._equal = equal
         self._keys = [c for c in depends.clauses if isinstance(c, Key)]
         self._ordered = self._keys == [Key()]
@@ -94,10 +93,10 @@ class Columnar:
         words, nulls = self.layout.words(rows)
         by_name = dict(zip((c.name for c in self.layout.columns), words, strict=True))
         groups = self._grouped(rows, words, nulls, by_name)
-        found = self._find(side, groups, rows.num_rows)
-        if found is None:
+        taken = self._find(side, groups, rows.num_rows)
+        if taken is None:
             return False
-        partners, taken = found
+        partners = taken[0].ids
         matched = np.flatnonzero(partners >= 0)
         unmatched = np.flatnonzero(partners < 0)
         partners = partners[matched]
@@ -117,7 +116,7 @@ class Columnar:
         return True
 
     def _plans(self, batch: Batch, at: int) -> list[Plan] | None:
-        """What each clause with slots has to say; None if one of them does not fit."""
+        """The plan of each clause with slots; None if one of them does not fit."""
         plans: list[Plan] = []
         for slots in self._slots:
             plan = slots.plan(batch, self.pending[OTHER[batch.side]], at)
@@ -139,15 +138,13 @@ class Columnar:
             ]
         return [grouped(hash_of([*words, *nulls]))]
 
-    def _find(self, side: Side, groups: list[Grouped], count: int) -> tuple[Ids, list[Taken]] | None:
-        """The partners waiting on the other side; None if keys disagree about them."""
+    def _find(self, side: Side, groups: list[Grouped], count: int) -> list[Taken] | None:
+        """The partners waiting on the other side, by each key; None if keys disagree about them."""
         other = OTHER[side]
         if self._ordered:
-            return self._single[other].find(count), []
+            return [Taken(self._single[other].find(count), ())]
         taken = [q.find(g) for q, g in zip(self._queues[other], groups, strict=True)]
-        if any((t.ids != taken[0].ids).any() for t in taken[1:]):
-            return None
-        return taken[0].ids, taken
+        return None if any((t.ids != taken[0].ids).any() for t in taken[1:]) else taken
 
     def _equal_rows(
         self, side: Side, rows: pa.RecordBatch, words: Sequence[Words], matched: Ids, partners: Ids
@@ -191,7 +188,7 @@ class Columnar:
         first = mine.length
         if len(batch.matched):
             self._single[other].take(len(batch.matched))
-            for queues, part in zip(self._queues[other], taken, strict=True):
+            for queues, part in zip(self._queues[other], taken, strict=False):  # no queues for `ordered`
                 queues.take(part)
         if len(batch.unmatched):
             arrays: list[Array] = [*words, *(a for plan in plans for a in plan.arrays)]
@@ -224,7 +221,7 @@ class Columnar:
                 queues.add(keys, order + first, alive)
 
     def _tidy(self, side: Side, at: int) -> None:
-        """Give back what matched rows took."""
+        """Free the memory of matched rows."""
         pending = self.pending[side]
         if not pending.alive_count:
             pending.reset()

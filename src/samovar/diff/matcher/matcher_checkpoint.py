@@ -91,7 +91,8 @@ def write(path: Path, saved: Saved) -> None:
 
 def read(path: Path) -> Saved:
     """Read a checkpoint."""
-    rows, events, settled = None, None, ()
+    rows, events = None, None
+    settled: Sequence[Any] = ()
     try:
         raw = (path / "matcher.json").read_bytes()
         check_format(raw, FORMAT, path)

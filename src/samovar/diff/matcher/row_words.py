@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import EqualityProblem, EventProblem
+from samovar.diff.comparison_errors import EqualityProblem, EventProblem, did_you_mean, repeated
 from samovar.diff.equality import Equality
 from samovar.diff.event_values import canonical
-from samovar.errors import nearest
 
 __all__ = ["Layout", "Words", "hash_of", "numbers_of"]
 
@@ -67,8 +66,7 @@ class Layout:
         if self._last is not None and (self._last[0] is schema or self._last[0].equals(schema)):
             return self._last[1]
         names = schema.names
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := repeated(names)) is not None:
             raise EventProblem(
                 f"Expected columns with different names, got '{twice}' twice.", hint="Rename one."
             )
@@ -76,7 +74,7 @@ class Layout:
             if column not in names:
                 raise EventProblem(
                     f"Expected the column '{column}', used by the dependence or the equality, got {', '.join(names)}.",
-                    hint=f"Did you mean '{close}'?" if (close := nearest(column, names)) else None,
+                    hint=did_you_mean(column, names),
                 )
         wanted = self._equal.columns if self._equal.columns is not None else tuple(names)
         kinds = {name: kind_of(schema.field(name).type) for name in wanted}

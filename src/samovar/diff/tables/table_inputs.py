@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from samovar.diff.comparison_errors import SideProblem
+from samovar.diff.comparison_errors import SideProblem, repeated
 from samovar.diff.event_values import Side
 from samovar.errors import UnknownName
 from samovar.graph import operators as ops
@@ -57,8 +57,8 @@ def session_of(*values: Any, spark: SparkSession | None = None) -> SparkSession:
     """The session that computes: the one given, that of a DataFrame among the values, or the live one."""
     if spark is not None:
         return spark
-    found = next((v.sparkSession for v in values if isinstance(v, DataFrame)), None)
-    return found if found is not None else spark_session()
+    frame = next((v for v in values if isinstance(v, DataFrame)), None)
+    return frame.sparkSession if frame is not None else spark_session()
 
 
 def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = None) -> Given:
@@ -115,12 +115,10 @@ def chosen_sink(names: Sequence[str], wanted: str | None, side: str) -> str:
 def _from_arrow(spark: SparkSession, table: pa.Table, side: Side) -> DataFrame:
     if not table.num_columns:
         raise SideProblem(f"Expected a table with columns on the {side} side, got one without any.")
-    names = table.column_names
-    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    if twice is not None:
+    if (twice := repeated(table.column_names)) is not None:
         raise SideProblem(
             f"Expected columns with different names, got '{twice}' twice on the {side} side.",
-            hint="Name them anew with table.rename_columns([...]).",
+            hint="Rename them with table.rename_columns([...]).",
         )
     return spark.createDataFrame(table)
 
@@ -153,20 +151,18 @@ def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> 
 
 
 def _format(place: Path) -> str:
-    """By the ending, of the path itself or of the first data file below it; Parquet where nothing says otherwise."""
-    endings = [place.suffix.lower(), Path(place.stem).suffix.lower()]
+    """The format by the ending of the path or of the first data file below it; Parquet for an unknown ending."""
     if place.is_dir():
         files = (p for p in sorted(place.rglob("*")) if p.is_file() and not p.name.startswith((".", "_")))
-        first = next(files, None)
-        endings = [Path(first.name).suffix.lower(), Path(first.stem).suffix.lower()] if first else []
+        place = next(files, Path())
+    endings = [ending.lower() for ending in reversed(place.suffixes[-2:])]  # of `x.csv.gz`, csv
     return next((_ENDINGS[e] for e in endings if e in _ENDINGS), "parquet")
 
 
 def _from_run(spark: SparkSession, run: Run, side: Side, sink: str | None) -> Given:
     run.wait(progress=False)
     if run.recording is None:
-        name = sink or "S"
-        return Given(_from_arrow(spark, run.result(name), side))
+        return Given(_from_arrow(spark, run.result(sink or "S"), side))
     return _from_recording(spark, Past(run.recording, spark=spark), side, sink)
 
 
