@@ -89,7 +89,7 @@ def check(
     Programs are functions of DataFrames, `on_frames(function)`, `plain(function)`, workflows, recordings or tables.
     `inputs` is a strategy (`rows(...)`), a table (pyarrow, DataFrame, path, list of rows), or several, as a list (in
     the order of the programs' arguments) or by name. With a strategy, `examples` inputs are tried, and an input on
-    which the programs differ is shrunk for at most `seconds`. If one program raises and the other does not, they differ.
+    which the programs differ is shrunk for at most `seconds`. If only one program raises, they differ.
     """
     as_dependence(depends), as_equality(equal)
     if examples < 1:

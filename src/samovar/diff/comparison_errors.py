@@ -13,7 +13,7 @@ SamovarError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from samovar.errors import SamovarError, nearest
@@ -28,6 +28,7 @@ __all__ = [
     "ProgramProblem",
     "SchemasDiffer",
     "SideProblem",
+    "called",
     "did_you_mean",
     "repeated",
 ]
@@ -79,3 +80,11 @@ class SideProblem(DiffError):
 
 class ProgramProblem(DiffError):
     """A program, its inputs or its settings cannot be run as asked."""
+
+
+def called(what: str, problem: type[DiffError], function: Callable[..., Any], *events: Any) -> Any:
+    """Call a function of the user; an exception becomes a problem that shows the events."""
+    try:
+        return function(*events)
+    except Exception as error:
+        raise problem(f"The {what} raised {type(error).__name__}: {error}", events=events) from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.diff.comparison_errors import EqualityProblem
+from samovar.diff.comparison_errors import EqualityProblem, called
 from samovar.diff.event_values import SIDES, Side, canonical, cells
 from samovar.text import shown
 
@@ -86,10 +86,7 @@ class Equality:
     def key_of(self, event: Any) -> Any:
         """For `has_key`: what equal events share. For a relation: what possible partners share."""
         if self.key is not None:
-            try:
-                return canonical(self.key(event))
-            except Exception as error:
-                raise _raised("key function", error, (event,)) from error
+            return canonical(called("key function", EqualityProblem, self.key, event))
         if self.accepting is not None:
             return None
         if self.tolerance is None:
@@ -110,15 +107,9 @@ class Equality:
         """Whether two events are equal; for `accepts`, whether the reference accepts the output."""
         if self.accepting is not None:
             pair = (left, right) if self.reference == "left" else (right, left)
-            try:
-                return bool(self.accepting(*pair))
-            except Exception as error:
-                raise _raised("accepts function", error, pair) from error
+            return bool(called("accepts function", EqualityProblem, self.accepting, *pair))
         if self.function is not None:
-            try:
-                return bool(self.function(left, right))
-            except Exception as error:
-                raise _raised("equality", error, (left, right)) from error
+            return bool(called("equality", EqualityProblem, self.function, left, right))
         if self.tolerance is None:
             return bool(self.key_of(left) == self.key_of(right))
         if not isinstance(left, Mapping) or not isinstance(right, Mapping):
@@ -213,7 +204,3 @@ def _is_float(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return _is_float(value) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _raised(what: str, error: Exception, events: tuple[Any, ...]) -> EqualityProblem:
-    return EqualityProblem(f"The {what} raised {type(error).__name__}: {error}", events=events)

@@ -152,7 +152,7 @@ class Matcher:
         return at_end({side: self._rest(side) for side in SIDES}, self.depends.describe())
 
     def undecided(self, seconds: float) -> Verdict:
-        """The verdict if nobody waits any longer, after so many seconds; more events may follow."""
+        """The verdict if the comparison is given up now, after `seconds`; more events may follow."""
         if self._verdict is not None:
             return self._verdict
         rest = {side: self._rest(side) for side in SIDES}
@@ -182,10 +182,10 @@ class Matcher:
         spill_bytes: int = _SPILL_BYTES,
         spill_folder: str | Path | None = None,
     ) -> Matcher:
-        """Go on from a checkpoint. Functions are not part of it: hand in a dependence or equality made of one again."""
+        """Go on from a checkpoint. Functions are not part of it: pass a dependence or equality that is one again."""
         saved = matcher_checkpoint.read(Path(path))
-        for name, given, known in (("depends", depends, saved.depends), ("equal", equal, saved.equal)):
-            if given is None and known is None:
+        for name, value, known in (("depends", depends, saved.depends), ("equal", equal, saved.equal)):
+            if value is None and known is None:
                 raise CheckpointProblem(
                     f"Expected {name}=, since the matcher was saved with a function.",
                     hint=f"Call Matcher.restore(path, {name}=...) with the same function.",
@@ -219,7 +219,7 @@ class Matcher:
         )
 
     def tidy(self) -> None:
-        """A checkpoint holds all there is: nothing of earlier ones is left."""
+        """Nothing to do: a checkpoint holds the whole state, and replaces the one before."""
 
     def _done(self) -> bool:
         if self._closed:
@@ -351,18 +351,9 @@ class Matcher:
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The batches of a table, small ones joined: each has a cost of its own, and is looked for in all before it."""
-    group: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in [*table.to_batches(), None]:
-        if group and (batch is None or rows + batch.num_rows > LARGEST):
-            yield from (
-                group if len(group) == 1 else pa.Table.from_batches(group).combine_chunks().to_batches()
-            )
-            group, rows = [], 0
-        if batch is not None:
-            group.append(batch)
-            rows += batch.num_rows
+    """The rows in large batches: each batch has a cost of its own, and is looked for in all before it."""
+    for start in range(0, table.num_rows, LARGEST):
+        yield from table.slice(start, LARGEST).combine_chunks().to_batches()
 
 
 def _as_events(rows: Unmatched) -> dict[Side, list[tuple[int, Any]]]:

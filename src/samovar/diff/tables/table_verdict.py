@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.event_values import OTHER, SIDES, Side, check_side
 from samovar.diff.report import Pair, explain_tables, most_alike
-from samovar.diff.verdict import Rest, Verdict
+from samovar.diff.verdict import Verdict
 
 if TYPE_CHECKING:
     from samovar.diff.tables.table_inputs import Given
     from samovar.replay.moment import Moment
 
-__all__ = ["TableVerdict", "Tables"]
+__all__ = ["TableVerdict"]
 
 
 @dataclass(frozen=True)
@@ -75,63 +75,3 @@ class TableVerdict(Verdict):
                 return placed[1], None if partner is None else partner[1]
         rows = self.unmatched(side)
         return (rows[0], most_alike(rows[0], self.unmatched(OTHER[side]))) if rows else (None, None)
-
-
-@dataclass(frozen=True)
-class Tables:
-    """Builds the verdicts on two tables."""
-
-    depends: str
-    origins: Mapping[Side, Given]
-
-    def same(self, totals: Mapping[Side, int]) -> TableVerdict:
-        """The tables are equivalent."""
-        return TableVerdict(True, depends=self.depends, totals=totals, origins=self.origins)
-
-    def different(
-        self, totals: Mapping[Side, int], counts: Mapping[Side, int], rest: Mapping[Side, Rest]
-    ) -> TableVerdict:
-        """Rows are left over, and no order matters."""
-        side: Side = "left" if rest["left"].events else "right"
-        return TableVerdict(
-            False,
-            side=side,
-            event=rest[side].events[0],
-            depends=self.depends,
-            rest=rest,
-            totals=totals,
-            counts=counts,
-            origins=self.origins,
-        )
-
-    def parting(
-        self, totals: Mapping[Side, int], counts: Mapping[Side, int], pairs: Sequence[Pair], lines: int
-    ) -> TableVerdict:
-        """Lines part at these pairs of rows, the first one first."""
-        left, right = pairs[0]
-        position, event = left or right or (None, None)
-        against_position, against = (left and right) or (None, None)
-        return TableVerdict(
-            False,
-            side="left" if left else "right",
-            position=position,
-            event=event,
-            against=against,
-            against_position=against_position,
-            depends=self.depends,
-            rest={s: Rest.of(pair[i] for pair in pairs) for i, s in enumerate(SIDES)},
-            totals=totals,
-            counts=counts,
-            pairs=pairs,
-            lines=lines,
-            origins=self.origins,
-        )
-
-    def matched(self, verdict: Verdict, counts: Mapping[Side, int]) -> TableVerdict:
-        """The verdict of a matcher."""
-        if verdict.equivalent:
-            return self.same({})
-        pairs = [verdict.pair] if verdict.pair is not None else []
-        return TableVerdict(
-            **vars(verdict), counts=counts, pairs=pairs, lines=len(pairs), origins=self.origins
-        )
