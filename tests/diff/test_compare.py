@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
@@ -37,6 +36,7 @@ from samovar.diff.comparison_errors import (
     SchemasDiffer,
     SideProblem,
 )
+from samovar.diff.tables import table_comparison
 
 
 def frame(spark: Any, rows: pa.Table, partitions: int = 3) -> Any:
@@ -141,8 +141,8 @@ def test_many_rows_that_differ_are_counted_and_a_few_are_shown(spark: Any) -> No
 def test_rows_too_often_are_the_same_whoever_counts_them(
     spark: Any, monkeypatch: pytest.MonkeyPatch, few: int, hashes: int
 ) -> None:
-    monkeypatch.setattr(sys.modules["samovar.diff.compare"], "_FEW", few)
-    monkeypatch.setattr(sys.modules["samovar.diff.compare"], "_HASHES", hashes)
+    monkeypatch.setattr(table_comparison, "_FEW", few)
+    monkeypatch.setattr(table_comparison, "_HASHES", hashes)
     rng = random.Random(5)
     sides = [[(rng.randrange(40), rng.choice("abc")) for _ in range(n)] for n in (400, 380)]
     counts = [Counter(rows) for rows in sides]
