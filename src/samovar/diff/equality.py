@@ -1,7 +1,7 @@
 """When are two events equal? The equality of a comparison, as data.
 
 The default compares all cells: NaN equals NaN, null equals null, a map's order of entries has no meaning. Two kinds are
-relations and not equalities, because a ~ b and b ~ c do not give a ~ c: a tolerance for floats, and `accepts`. With
+relations and not equalities, because a ~ b and b ~ c do not imply a ~ c: a tolerance for floats, and `accepts`. With
 these an event may have several possible partners; the matcher then keeps settled pairs as long as they may be settled
 otherwise, so that its verdict does not depend on the order of arrival.
 """
@@ -176,7 +176,7 @@ def equality(
 
 
 def accepts(function: Callable[[Any, Any], Any], *, reference: Side = "right") -> Equality:
-    """For programs with several right answers: `function(reference, output)` says whether an output event will do."""
+    """For programs with several right answers: `function(reference, output)` returns whether the output is accepted."""
     if not callable(function):
         raise EqualityProblem(
             f"Expected a function of a reference event and an output event, got {function!r}."

@@ -187,12 +187,12 @@ class Monitor:
 
     @property
     def error(self) -> BaseException | None:
-        """What made the monitor fail, if something did."""
+        """The error that made the monitor fail; None if it did not."""
         return self._error
 
     @property
     def metrics(self) -> Metrics:
-        """How the streams stand to each other now."""
+        """How far the streams agree now."""
         with self._changed:
             return self._comparison.metrics()
 
@@ -203,7 +203,7 @@ class Monitor:
     def wait(self, timeout: float | None = None) -> Verdict:
         """Wait for the end: both streams ended, a difference stopped them, or `stop` was called.
 
-        After `timeout` seconds the verdict is undecided, and the monitor goes on. Raises what made it fail.
+        After `timeout` seconds the verdict is undecided, and the monitor goes on. Raises if the monitor failed.
         """
         self._done.wait(timeout)
         if self._done.is_set() and self._error is not None:
@@ -281,7 +281,7 @@ class Monitor:
         )
 
     def _follow(self, side: Side) -> None:
-        """Until a side has ended, in a thread of its own."""
+        """Wait until a side has ended, in a separate thread for each side."""
         try:
             ended = self._feeds[side].finish()
         except BaseException as error:

@@ -36,7 +36,7 @@ _NO_RETRIES = "tasks done again, since this Spark does not do so (local[2,4] wou
 
 @dataclass(frozen=True)
 class Shaken:
-    """What shaking found. `pair` are the two settings whose outputs differ, as near to each other as was found."""
+    """The finding of `shake`. `pair` are the two settings whose outputs differ, as near to each other as was found."""
 
     passed: bool
     executions: int
@@ -86,9 +86,9 @@ def shake(
 ) -> Shaken:
     """Run a program on the same inputs in at most `runs` ways, and compare its results.
 
-    `depends` and `equal` say when two outputs are equivalent. `arrives` says which rows of the input keep their
-    order, and stay in one partition: none by default; `keyed("taxi")` for an input that is partitioned by taxi and in
-    order there. `stream` is the output mode of a streaming program (`append`, `update` or `complete`): it gets
+    `depends` and `equal` define when two outputs are equivalent. `arrives` names the rows of the input that keep
+    their order, and stay in one partition: none by default; `keyed("taxi")` for an input that is partitioned by taxi
+    and in order there. `stream` is the output mode of a streaming program (`append`, `update` or `complete`): it gets
     streaming DataFrames, and the cuts into micro-batches are changed, too. With `accepts(...)`, the output of the
     calmest setting is the reference.
     """

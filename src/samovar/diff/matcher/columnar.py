@@ -33,7 +33,7 @@ __all__ = ["LARGEST", "Columnar", "Unmatched", "can_compare_columns"]
 LARGEST = 1 << 17
 """Rows taken in at once: beyond this, arrays leave the processor's cache."""
 _SMALLEST = 1 << 10
-"""A piece of at most this many rows is not cut further: what is wrong with it is found event by event."""
+"""A piece of at most this many rows is not cut further: the event that does not fit is searched event by event."""
 Unmatched = Mapping[Side, tuple[Ids, pa.Table | None]]
 """The unmatched rows of each side with their positions; no table for no rows."""
 
@@ -67,7 +67,7 @@ class Columnar:
         ]
 
     def push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> int:
-        """Take rows in, piece by piece: how many were. Fewer than all means that the next piece needs a closer look.
+        """Take rows in, piece by piece, and return how many. Fewer than all: the next piece needs a closer look.
 
         A piece that cannot be taken in is tried in ever smaller ones, so that few rows have to be looked at closely.
         """
@@ -244,9 +244,9 @@ class Columnar:
 
 
 def _hashes(key: Key, rows: pa.RecordBatch) -> Words:
-    """Hashes of what a key function returns. Equal keys have equal ones; keys that share one are told apart later."""
+    """Hashes of the values of a key function. Equal keys have equal hashes; others with the same hash are seen later."""
     keys = map(key.of, rows_of(rows))
-    # Python gives -1 and -2 the same hash
+    # in Python -1 and -2 have the same hash
     return np.fromiter((hash((k, k == -1)) for k in keys), np.int64, rows.num_rows).view(np.uint64)
 
 

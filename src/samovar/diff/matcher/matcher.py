@@ -3,7 +3,7 @@
 Guarantee: the verdict "not equivalent" comes with the first event after which no continuation makes the streams
 equivalent, "equivalent" with `close` if they are; in between only events without a partner are kept. Batches of
 structured dependences go through arrays (`samovar.diff.matcher.columnar`), everything else event by event
-(`samovar.diff.matcher.stepwise`); both give the same verdict at the same event.
+(`samovar.diff.matcher.stepwise`); both reach the same verdict at the same event.
 
 Not promised: safety with several threads.
 """
@@ -39,9 +39,9 @@ _SPILL_BYTES = 256 * 1024 * 1024
 class Matcher:
     """Compares two streams, "left" and "right".
 
-    `depends` says which events must keep their order: `independent`, `ordered`, `keyed(...)`, `synchronised(...)`,
-    `punctuated(...)`, a union of these with `|`, or a symmetric function of two events. `equal` says which events are
-    equal: by default those with equal cells; else `equality(...)`, `accepts(...)`, or a function of two events.
+    `depends` names the events that must keep their order: `independent`, `ordered`, `keyed(...)`, `synchronised(...)`,
+    `punctuated(...)`, a union of these with `|`, or a symmetric function of two events. `equal` defines which events
+    are equal: by default those with equal cells; else `equality(...)`, `accepts(...)`, or a function of two events.
     Unmatched rows of batches beyond `spill_bytes` a side are kept on disk.
     """
 

@@ -61,7 +61,7 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 def write(path: Path, saved: Saved) -> None:
-    """Write a checkpoint, in place of the one that is there if there is one."""
+    """Write a checkpoint; it replaces the one at this path, if there is one."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     old = path.with_name(f"{new.name}.old")
     try:

@@ -18,8 +18,10 @@ from samovar.diff.matcher.row_words import Words
 
 __all__ = ["Grouped", "Ids", "Queues", "Taken", "grouped"]
 
-_FEW = 4  # runs that a look-up may walk through
+_FEW = 4
+"""Runs that a look-up may walk through at no charge: further ones count towards the next merge."""
 _MOST = 256
+"""Runs at which a merge is due in any case."""
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -77,7 +79,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class Taken:
-    """Entries found, not yet taken out: for each run the groups concerned, and how many of each."""
+    """Entries that `find` returned and `take` will remove: for each run the groups, and how many entries of each."""
 
     ids: Ids
     """For each key asked for, in the order asked, the entry found; -1 for none."""
@@ -100,7 +102,7 @@ class Queues:
         parts = []
         need = asked.sizes
         ranks = asked.ranks
-        found = np.full(len(asked.order), -1, np.int64)
+        in_order = np.full(len(asked.order), -1, np.int64)
         for number, run in enumerate(self._runs, 1):
             self._walked += number > _FEW
             at = np.searchsorted(run.keys, asked.keys)
@@ -113,16 +115,16 @@ class Queues:
             parts.append((run, at[some], count[some]))
             mine = (ranks >= 0) & (ranks < count[asked.group])
             groups = asked.group[mine]
-            found[mine] = run.ids[run.begins[at[groups]] + ranks[mine]]
+            in_order[mine] = run.ids[run.begins[at[groups]] + ranks[mine]]
             need = need - count
             if not need.any():
                 break
             ranks = ranks - count[asked.group]
-        ids[asked.order] = found
+        ids[asked.order] = in_order
         return Taken(ids, parts)
 
     def take(self, taken: Taken) -> None:
-        """Take out what was found."""
+        """Remove entries that `find` returned."""
         for run, groups, counts in taken.parts:
             run.begins[groups] += counts
             run.left -= int(counts.sum())
@@ -130,7 +132,7 @@ class Queues:
             self._runs = [run for run in self._runs if run.left]
 
     def add(self, keys: Words, ids: Ids, alive: Flags) -> None:
-        """Queue entries: keys in sorted order, their ids ascending within a key, all newer than what is there."""
+        """Queue entries: keys in sorted order, their ids ascending within a key, all newer than the entries before."""
         if not len(keys):
             return
         self._runs.append(_Run(keys, ids))
@@ -185,7 +187,7 @@ class SingleQueue:
         return ids
 
     def take(self, count: int) -> None:
-        """Take out so many."""
+        """Remove the next `count` entries."""
         self._next += count
 
     def add(self, first: int, count: int) -> None:

@@ -99,7 +99,7 @@ class Layout:
         return places
 
     def words(self, batch: pa.RecordBatch) -> tuple[list[Words], list[Words]]:
-        """For each column its words with nulls marked, and behind them the words that say which cells are null."""
+        """For each column its words with nulls marked, and the words whose bits mark the cells that are null."""
         places = self.fit(batch.schema)
         words: list[Words] = []
         nulls = [np.zeros(batch.num_rows, np.uint64) for _ in range(-(-len(places) // 64))]
@@ -365,7 +365,7 @@ def _sums(terms: Words, offsets: pa.Array) -> Words:
 
 
 def _tables(length: int) -> tuple[Words, Words]:
-    """Powers of the base and of its inverse, at least so many."""
+    """Powers of the base and of its inverse, at least `length` of each."""
     global _powers, _inverses
     if len(_powers) < length:
         size = max(length, 2 * len(_powers), 65536)

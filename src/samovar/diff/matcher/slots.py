@@ -11,9 +11,9 @@ Punctuations that come in the order of their times are cut points in the same wa
 earlier time than a punctuation before them). A row that is on time has no slot; it may move freely until the other side
 has seen a punctuation later than it.
 
-A plan is made before anything changes, so that a batch which does not fit leaves no trace. `fits` may say no where the
-order is kept (punctuations out of order, or two different ones for one time), but never yes where it is not: the caller
-then goes through the batch event by event.
+A plan is made before anything changes, so that a batch which does not fit leaves no trace. `fits` may be false where
+the order is kept (punctuations out of order, or two different ones for one time), but never true where it is not: the
+caller then goes through the batch event by event.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LAST = int(np.iinfo(np.int64).max)
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch being matched: which rows found a partner, and the partners' ids; these count as gone already."""
+    """A batch being matched: which rows found a partner, and the partners' ids; which no longer count as waiting."""
 
     side: Side
     rows: pa.RecordBatch

@@ -220,7 +220,7 @@ class Relational(Stepwise):
     def _augment(
         self, side: Side, position: int, event: Any, group: Any, cell: Any, limit: int | None
     ) -> bool:
-        """Find the event a partner, by settling other pairs anew if need be. False if there is no way."""
+        """Find the event a partner, if need be by pairing settled events differently. False if there is no way."""
         other = OTHER[side]
         free: Mapping[int, Any] = self._free[other].get((group, cell), {})
         pairs = self._settled.get(group, {}).get(cell, {"left": {}, "right": {}})[other]

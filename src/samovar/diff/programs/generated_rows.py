@@ -2,7 +2,7 @@
 
     rows("taxi int, ts timestamp, fare double", keyed={"taxi": 3}, sorted_by="ts")
 
-Needs hypothesis, which the extra `samovar[test]` brings. A strategy is made without Spark; the schema is read by
+Needs hypothesis, which the extra `samovar[test]` brings. A strategy is built without Spark; the schema is read by
 Spark when the first rows are drawn.
 """
 
@@ -30,10 +30,10 @@ Values = Any  # a hypothesis strategy, or a list to choose from
 
 
 class Rows(list[dict[str, Any]]):
-    """Rows with their schema: what programs under test get, as a DataFrame, a Frame or this list."""
+    """Rows with their schema: the input of programs under test, as a DataFrame, a Frame or this list."""
 
-    def __init__(self, given: Sequence[Mapping[str, Any]], schema: StructType) -> None:
-        super().__init__(dict(row) for row in given)
+    def __init__(self, rows: Sequence[Mapping[str, Any]], schema: StructType) -> None:
+        super().__init__(dict(row) for row in rows)
         self.schema = schema
 
     def table(self) -> pa.Table:
@@ -45,7 +45,7 @@ class Rows(list[dict[str, Any]]):
 
 
 def hypothesis() -> Any:
-    """The hypothesis package, or an error that says how to get it."""
+    """The hypothesis package, or an error with the command that installs it."""
     try:
         import hypothesis
     except ImportError as error:
@@ -77,10 +77,10 @@ def rows(
 ) -> SearchStrategy[Rows]:
     """Tables of a schema such as "id int, ts timestamp not null", between `min_size` and `max_size` rows.
 
-    `keyed={"taxi": 3}`: at most so many different values in a column. `sorted_by`: rows in the order of these
-    columns. `late={"ts": 4}`: in the order of this column, but some rows come up to so many places late.
+    `keyed={"taxi": 3}`: at most 3 different values in the column. `sorted_by`: rows in the order of these columns.
+    `late={"ts": 4}`: in the order of this column, but some rows come up to 4 places late.
     `functional={"y": "x"}`: y is a function of x (of several columns, or a Python function of the row). `values`: a
-    hypothesis strategy or a list to choose from, by column. `nulls=False` leaves nulls out, as `not null` does for
+    hypothesis strategy or a list to choose from, by column. `nulls=False` generates no nulls, as `not null` does for
     one column; NaN and infinities come with `odd_floats`.
     """
     st = hypothesis().strategies

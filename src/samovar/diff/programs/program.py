@@ -1,7 +1,7 @@
 """Programs under test: whatever turns tables into a table, run on given inputs.
 
 A program is a function of DataFrames; a function of Frames (`on_frames`); a function of lists of rows (`plain`); a
-workflow, whose sources are replaced by the inputs; or something that has its output already: a table, a path, a run, a
+workflow, whose sources are replaced by the inputs; or an output that exists already: a table, a path, a run, a
 recording. A program that raises has an outcome, too.
 """
 
@@ -54,7 +54,7 @@ class OnFrames:
 
 
 def plain(function: Callable[..., Iterable[Any]]) -> Plain:
-    """A program in plain Python: a function of lists of rows (mappings) that gives rows. The simplest reference."""
+    """A program in plain Python: a function of lists of rows (mappings) that returns rows. The simplest reference."""
     return Plain(function)
 
 
@@ -65,7 +65,7 @@ def on_frames(function: Callable[..., Any]) -> OnFrames:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program gave: a table, events, or an error."""
+    """The result of a program: a table, events, or an error."""
 
     table: pa.Table | None = None
     schema: StructType | None = None
@@ -97,15 +97,14 @@ class Outcome:
         return rows_of(self.table) if self.table is not None else self.events or ()
 
 
-def named_inputs(given: Any) -> dict[str, Any]:
+def named_inputs(inputs: Any) -> dict[str, Any]:
     """Inputs by name: a mapping as it is, a list numbered, anything else as the only one."""
-    if isinstance(given, Mapping):
-        return {str(k): v for k, v in given.items()}
-    if isinstance(given, (list, tuple)) and given and not isinstance(given, Rows):
-        if all(isinstance(row, Mapping) for row in given):
-            return {"0": given}
-        return {str(i): v for i, v in enumerate(given)}
-    return {} if given is None else {"0": given}
+    if isinstance(inputs, Mapping):
+        return {str(k): v for k, v in inputs.items()}
+    is_list = isinstance(inputs, (list, tuple)) and inputs and not isinstance(inputs, Rows)
+    if is_list and not all(isinstance(row, Mapping) for row in inputs):
+        return {str(i): v for i, v in enumerate(inputs)}
+    return {} if inputs is None else {"0": inputs}
 
 
 def outcome_of(
@@ -123,7 +122,7 @@ def outcome_of(
     """
     _check(program)
     try:
-        result = _run(program, inputs, spark, sink, frames or (lambda given: as_frames(given, spark)))
+        result = _run(program, inputs, spark, sink, frames or (lambda tables: as_frames(tables, spark)))
         return _outcome(result, take)
     except (ProgramProblem, UnknownName):
         raise
@@ -141,7 +140,7 @@ def as_frames(inputs: Inputs, spark: SparkSession) -> dict[str, DataFrame]:
 
 
 def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tuple[bool, Verdict | None, str]:
-    """Whether two outcomes are equivalent, the verdict on their rows if both gave some, and what differs otherwise."""
+    """Whether two outcomes are equivalent, the verdict on their rows if both have some, and the difference as text."""
     if left.error is not None and right.error is not None:
         return True, None, ""
     if left.error is not None:

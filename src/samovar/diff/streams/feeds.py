@@ -40,7 +40,7 @@ Write = Callable[[Side, DataFrame, int], Any]
 
 
 class Feed(Protocol):
-    """One side. `start` and `stop` are called by the monitor, `finish` in a thread of the side's own."""
+    """One side. `start` and `stop` are called by the monitor, `finish` in a separate thread for each side."""
 
     query: StreamingQuery | None
 

@@ -47,7 +47,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """The folder of a monitor's checkpoint. `sides` says what each side is; a saved one has to say the same."""
+    """The folder of a monitor's checkpoint. `sides` describes each side; a saved checkpoint must have the same."""
 
     def __init__(self, folder: Path, sides: Mapping[Side, str], *, parts: int = 0) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Store:
             ) from error
 
     def load(self, matcher: Judge) -> tuple[Judge, dict[Side, int], Verdict | None] | None:
-        """What was saved, for the same comparison as that of `matcher`; None if nothing was."""
+        """The saved judge, last batches and verdict, if there are any; raises if they are of another comparison."""
         path = self.folder / "monitor.json"
         if not path.exists():
             if any((self.folder / side / "commits").exists() for side in SIDES):
@@ -128,7 +128,7 @@ class Store:
             shutil.rmtree(self._place(old), ignore_errors=True)
 
     def close(self) -> None:
-        """Let another monitor have the folder."""
+        """Release the folder, so that another monitor can use it."""
         self._lock.close()
 
     def _place(self, state: int) -> Path:

@@ -32,12 +32,12 @@ Batch: TypeAlias = "pa.Table | Counted"
 
 @dataclass(frozen=True)
 class Metrics:
-    """How two streams stand to each other. Mappings have an entry a side."""
+    """How far two streams agree so far. Mappings have an entry a side."""
 
     matched: int
-    """Pairs of events that found each other."""
+    """Pairs of events that were matched."""
     seen: dict[Side, int]
-    """Events that came."""
+    """Events received."""
     unmatched: dict[Side, int]
     """Events without a partner so far."""
     ahead: Side | None

@@ -1,6 +1,6 @@
 """The matcher on executors: for dependences and equalities that are functions, and others that SQL cannot express.
 
-Rows go, in the order of their tables, to a matcher for each partition. Partitions are made by the columns that every
+Rows go, in the order of their tables, to a matcher for each partition. The columns of a partition are those that every
 clause of the dependence groups by; without such columns all rows go through one matcher, on one executor. Only events
 without a partner come back. The executors need this package.
 """

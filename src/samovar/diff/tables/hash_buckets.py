@@ -2,8 +2,8 @@
 
 First every row is reduced to two hashes (96 bits), and these are added up in 4,096 buckets a side: one scan of each
 side, no row is moved. Equal sums mean equal tables, up to a chance of about 2^-80 that hashes of different rows add up
-to the same. Where buckets differ, their hashes are counted, and only for those that are left over are rows looked up
-(`samovar.diff.tables.unordered_tables` where no order matters).
+to the same. Where buckets differ, their hashes are counted, and rows are looked up only for the hashes that are left
+over (`samovar.diff.tables.unordered_tables` where no order matters).
 
 A table is computed up to three times if it differs. A table with other rows each time is detected, and raises.
 """

@@ -2,7 +2,7 @@
 
 For each clause of a structured dependence a number is added to each row: for a key, how many rows of the same key came
 before; for a synchronising event, how many of those came before (within the same columns). Two tables are equivalent
-exactly if they hold the same rows with the same numbers as often: between dependent rows the numbers say which came
+exactly if they hold the same rows with the same numbers as often: between dependent rows the numbers show which came
 first, and between others the order is free.
 
 The order of a table is that of its partitions, and of the rows within each: that of `collect()`.
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 PLACE = "__samovar_place"
-"""Where a row is: partition and row within it, as `monotonically_increasing_id` gives it."""
+"""Where a row is: partition and row within it, as in `monotonically_increasing_id`."""
 
 LINE, AT = "__samovar_line0", "__samovar_number0"
 """A hash of what the first clause groups by, and the number by that clause: on each line, only the first difference
@@ -43,7 +43,7 @@ _LOCAL = (1 << 33) - 1
 
 
 def can_augment(depends: Dependence) -> bool:
-    """Whether numbers can say all of the order."""
+    """Whether numbers can express the whole order."""
     return all(
         (isinstance(c, Key) and c.by is None) or (isinstance(c, Synchronising) and c.by.function is None)
         for c in depends.clauses

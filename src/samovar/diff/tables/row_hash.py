@@ -1,11 +1,11 @@
 """Fingerprints of rows as Spark expressions: two hashes of a row, the same for equal rows of either side.
 
-Spark's own hashes leave out nulls, so that (null, 1) and (1, null) would have the same; here nulls are marked, at the
+Spark's hashes skip nulls, so that (null, 1) and (1, null) would have the same; here nulls are marked, at the
 top by a word of bits and inside of arrays, structs and maps by a number of their own. NaN equals NaN, -0.0 equals
 0.0, and the entries of a map have no order.
 
-The expressions are written as SQL text: a Column made call by call costs a trip to the Java process for each call, more
-than a small table takes to be read.
+The expressions are written as SQL text: a Column built call by call costs a trip to the Java process for each call,
+more than a small table takes to be read.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ def hash_texts(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple
     """The same as SQL texts."""
     columns = [_cast(f) for f in fields]
     nulls = _null_words(columns)
-    made = []
-    for hash_ in ("xxhash64", "hash"):
+
+    def text(hash_: str) -> str:
         parts = [_value(c, f.dataType, hash_) for c, f in zip(columns, fields, strict=True)]
-        made.append(_call(hash_, *parts, *nulls, *more, "0"))
-    return made[0], made[1]
+        return _call(hash_, *parts, *nulls, *more, "0")
+
+    return text("xxhash64"), text("hash")
 
 
 def row_struct(fields: Sequence[StructField]) -> Column:
@@ -88,7 +89,7 @@ def _cast(field: StructField) -> str:
 
 
 def _type_text(kind: DataType) -> str | None:
-    """A type as SQL text; None for one that has no name there, which is the same on both sides."""
+    """A type as SQL text; None for a type without a name in SQL, which is then the same on both sides."""
     if isinstance(kind, UserDefinedType):
         return None
     if isinstance(kind, ArrayType):

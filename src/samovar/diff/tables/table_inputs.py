@@ -1,7 +1,7 @@
-"""What can be a side of a comparison, as a DataFrame: nothing is computed, and no row comes to the driver.
+"""The values that can be a side of a comparison, as DataFrames: nothing is computed, no row comes to the driver.
 
 A side is a PySpark DataFrame, a pyarrow table or batch, a list of rows, the path of files (Parquet, CSV, JSON, ORC,
-text) or of a recording, the name of a catalog table, or what has results: a run, or a recording opened with `sv.open`.
+text) or of a recording, the name of a catalog table, a run, or a recording opened with `sv.open`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Given:
 
 
 def session_of(*values: Any, spark: SparkSession | None = None) -> SparkSession:
-    """The session that computes: the one given, that of a DataFrame among the values, or the live one."""
+    """The session that computes: `spark`, the session of a DataFrame among the values, or the live one."""
     if spark is not None:
         return spark
     frame = next((v for v in values if isinstance(v, DataFrame)), None)
@@ -86,7 +86,7 @@ def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = N
         return Given(_from_arrow(spark, pa.Table.from_pandas(value, preserve_index=False), side))
     hint = "Run the workflow first: compare(flow.run(), ...)." if hasattr(value, "sink") else None
     if isinstance(value, list) and not value:
-        hint = "An empty list has no columns. Give an empty table: spark.createDataFrame([], 'id int, ...')."
+        hint = "An empty list has no columns. Use an empty table: spark.createDataFrame([], 'id int, ...')."
     raise SideProblem(
         f"Expected a DataFrame, a pyarrow table, a path, a run or a recording on the {side} side, got {shown(value)}.",
         hint=hint,
@@ -108,7 +108,7 @@ def chosen_sink(names: Sequence[str], wanted: str | None, side: str) -> str:
         return names[0]
     raise SideProblem(
         f"Expected one sink on the {side} side, got {len(names)}: {', '.join(names) or 'none'}.",
-        hint=f"Say which: sink={names[0]!r}." if names else None,
+        hint=f"Choose one: sink={names[0]!r}." if names else None,
     )
 
 
