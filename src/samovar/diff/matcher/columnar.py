@@ -244,7 +244,7 @@ class Columnar:
 
 
 def _hashes(key: Key, rows: pa.RecordBatch) -> Words:
-    """Hashes of the values of a key function. Equal keys have equal hashes; others with the same hash are seen later."""
+    """Hashes of the values of a key function. Equal keys have equal hashes; others with one hash are seen later."""
     keys = map(key.of, rows_of(rows))
     # in Python -1 and -2 have the same hash
     return np.fromiter((hash((k, k == -1)) for k in keys), np.int64, rows.num_rows).view(np.uint64)
