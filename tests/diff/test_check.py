@@ -53,7 +53,7 @@ def test_a_program_that_raises_on_one_side_only_differs(spark: Any) -> None:
     given = [{"k": 1, "v": 7}]
     found = check(strict, lambda df: df.select("k", "v"), given, spark=spark)
     assert not found
-    assert "Input, 1 row:\n  k=1, v=7\n\nThe left program raised" in found.explain()
+    assert "Input, 1 row:\n  {k: 1, v: 7}\n\nThe left program raised" in found.explain()
     both = check(strict, strict, given, spark=spark)
     assert both
     assert "on 1 input: both raised (" in both.explain()
