@@ -196,27 +196,24 @@ class Matcher:
             spill_bytes=spill_bytes,
             spill_folder=spill_folder,
         )
-        matcher._seen = dict(saved.seen)
+        return matcher._load(saved)
+
+    def restored(self, path: str | Path) -> Matcher:
+        """This matcher, which has seen no event yet, as a matcher for the same comparison was saved."""
+        return self._load(matcher_checkpoint.read(Path(path)))
+
+    def _load(self, saved: matcher_checkpoint.Saved) -> Matcher:
+        self._seen = dict(saved.seen)
         difference = None
         if saved.rows is not None:
-            difference = matcher._load_rows(saved.rows)
+            difference = self._load_rows(saved.rows)
         elif saved.events is not None:
-            difference = matcher._feed(saved.events, saved.settled)
+            difference = self._feed(saved.events, saved.settled)
         if difference is not None:
             raise CheckpointProblem(
                 "Expected the dependence and the equality of the saved matcher, got others."
             )
-        return matcher
-
-    def restored(self, path: str | Path) -> Matcher:
-        """A matcher for the same comparison that goes on from a checkpoint."""
-        return type(self).restore(
-            path,
-            depends=self.depends,
-            equal=self.equal,
-            spill_bytes=self._spill_bytes,
-            spill_folder=self._spill_folder,
-        )
+        return self
 
     def tidy(self) -> None:
         """Nothing to do: a checkpoint holds the whole state, and replaces the one before."""

@@ -55,11 +55,17 @@ def grouped(keys: Words) -> Grouped:
     """Sort an array of at least one key and cut it into groups."""
     order = np.argsort(keys, kind="stable")
     ranked = keys[order]
-    fresh = np.empty(len(keys), np.bool_)
-    fresh[0] = True
-    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    fresh = _fresh(ranked)
     starts = np.flatnonzero(fresh)
     return Grouped(order, starts, np.cumsum(fresh) - 1, ranked[starts])
+
+
+def _fresh(ranked: Words) -> Flags:
+    """Of at least one sorted key, those that differ from the key before."""
+    fresh = np.empty(len(ranked), np.bool_)
+    fresh[0] = True
+    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    return fresh
 
 
 class _Run:
@@ -68,10 +74,7 @@ class _Run:
     def __init__(self, keys: Words, ids: Ids) -> None:
         self.all_keys = keys
         self.ids = ids
-        fresh = np.empty(len(keys), np.bool_)
-        fresh[0] = True
-        np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-        self.begins = np.flatnonzero(fresh)
+        self.begins = np.flatnonzero(_fresh(keys))
         self.ends = np.append(self.begins[1:], len(keys))
         self.keys = keys[self.begins]
         self.left = len(keys)

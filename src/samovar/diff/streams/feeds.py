@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -39,28 +39,12 @@ Fetch = Callable[[DataFrame], Any]
 Write = Callable[[Side, DataFrame, int], Any]
 
 
-class Feed(Protocol):
-    """One side. `start` and `stop` are called by the monitor, `finish` in a separate thread for each side."""
-
-    query: StreamingQuery | None
-
-    @property
-    def what(self) -> str:
-        """The side in a few words; those of a checkpoint have to be the same."""
-
-    def start(self, take: Take, checkpoint: Path) -> None:
-        """Begin to pass batches to `take`."""
-
-    def finish(self) -> bool:
-        """Return when there are no more batches: whether the side came to its end (True), or was stopped."""
-
-    def stop(self) -> None:
-        """Pass no more batches; returns when none is under way, or soon before."""
-
-
 @dataclass
 class _Stream:
-    """A streaming DataFrame: a query whose micro-batches are the batches."""
+    """A streaming DataFrame: a query whose micro-batches are the batches.
+
+    The monitor calls `start` and `stop`, and `finish` in a separate thread for each side.
+    """
 
     side: Side
     df: DataFrame
@@ -72,9 +56,11 @@ class _Stream:
 
     @property
     def what(self) -> str:
+        """The side in a few words; those of a checkpoint have to be the same."""
         return f"a stream of {self.df.schema.simpleString()}"
 
     def start(self, take: Take, checkpoint: Path) -> None:
+        """Begin to pass batches to `take`."""
         write, fetch, side = self.write, self.fetch, self.side
 
         def each(batch: DataFrame, number: int) -> None:
@@ -97,12 +83,14 @@ class _Stream:
             self.query = writer.start()
 
     def finish(self) -> bool:
+        """Return when there are no more batches: whether the side came to its end (True), or was stopped."""
         assert self.query is not None
         with self._failing("failed"):
             self.query.awaitTermination()
         return bool(self.trigger.get("availableNow") or self.trigger.get("once"))
 
     def stop(self) -> None:
+        """Pass no more batches; returns when none is under way, or soon before."""
         if self.query is not None:
             self.query.stop()
 
@@ -116,7 +104,7 @@ class _Stream:
 
 
 class _Batches:
-    """Arrow batches, in memory or computed one after the other."""
+    """Arrow batches, in memory or computed one after the other, with the methods of a stream."""
 
     query: StreamingQuery | None = None
 
@@ -156,6 +144,10 @@ class _Batches:
             f"Expected Arrow batches on the {self.side} side, got {shown(batch)}.",
             hint="Gather events with pyarrow.Table.from_pylist([...]), or compare events with match(...).",
         )
+
+
+Feed = _Stream | _Batches
+"""One side of a monitor."""
 
 
 def as_feed(

@@ -177,27 +177,16 @@ def numbers(table: pa.Table, column: str) -> Numbers:
 
 def find_leftovers(rows: DataFrame, buckets: Buckets, limit: int) -> Leftovers:
     """Count the rows without a partner, where an order matters. At most `limit` places come to the driver."""
-    sign = F.when(F.col(SIDE) == 0, F.lit(1)).otherwise(F.lit(-1)).cast("long")
-    each = (
-        rows.filter(is_in(buckets.differ, BUCKET))
-        .groupBy(A, B)
-        .agg(
-            F.sum(sign).alias("d"),
-            F.any_value(LINE).alias("line"),
-            F.any_value(AT).alias("at"),
-            *[F.min(F.when(F.col(SIDE) == i, F.col(PLACE))).alias(s) for i, s in enumerate(SIDES)],
-        )
-        .filter("d <> 0")
-        .select(
-            "line",
-            "at",
-            F.greatest("d", F.lit(0)).alias("l"),
-            F.greatest(-F.col("d"), F.lit(0)).alias("r"),
-            F.when(F.col("d") > 0, F.col("left")).alias("left"),
-            F.when(F.col("d") < 0, F.col("right")).alias("right"),
-        )
+    grouped = rows.filter(is_in(buckets.differ, BUCKET)).groupBy(A, B)
+    counted = grouped.agg(
+        F.expr(f"sum(1 - 2 * {SIDE}) AS d"),
+        F.expr(f"any_value({LINE}) AS line"),
+        F.expr(f"any_value({AT}) AS at"),
+        *[F.expr(f"min(IF({SIDE} = {i}, {PLACE}, NULL)) AS `{s}`") for i, s in enumerate(SIDES)],
     )
-    return first_of_lines(each, limit)
+    counts = ["greatest(d, 0) AS l", "greatest(-d, 0) AS r"]
+    places = ["IF(d > 0, `left`, NULL) AS `left`", "IF(d < 0, `right`, NULL) AS `right`"]
+    return first_of_lines(counted.filter("d <> 0").selectExpr("line", "at", *counts, *places), limit)
 
 
 def first_of_lines(left_over: DataFrame, limit: int) -> Leftovers:

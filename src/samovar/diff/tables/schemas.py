@@ -11,15 +11,13 @@ from typing import Literal
 
 from pyspark.sql.types import (
     ArrayType,
-    ByteType,
     CharType,
     DataType,
     DoubleType,
     FloatType,
-    IntegerType,
+    IntegralType,
     LongType,
     MapType,
-    ShortType,
     StringType,
     StructField,
     StructType,
@@ -41,12 +39,10 @@ __all__ = ["Strictness", "agreed_columns", "kind_of"]
 Strictness = Literal["exact", "types", "kinds"]
 """`exact`: also order and nullability; `types`: names and types; `kinds`: integers of any width are one kind, too."""
 
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-
 
 def kind_of(kind: DataType) -> DataType:
     """The widest type of its kind: what a column is cast to where two sides are of the same kind only."""
-    if isinstance(kind, _INTEGERS):
+    if isinstance(kind, IntegralType):
         return LongType()
     if isinstance(kind, FloatType):
         return DoubleType()

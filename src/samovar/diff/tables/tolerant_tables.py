@@ -15,15 +15,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ByteType,
-    IntegerType,
-    LongType,
-    NullType,
-    ShortType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import IntegralType, NullType, StructField, StructType
 
 from samovar.diff.comparison_errors import EqualityProblem
 from samovar.diff.dependence import Dependence
@@ -46,7 +38,6 @@ from samovar.text import quote_name
 __all__ = ["Tolerant", "failing_groups", "groups_in_order", "prepare_tolerant", "rows_of_groups"]
 
 _NEAR = "__samovar_near"
-_NUMBERS = (ByteType, ShortType, IntegerType, LongType, NullType)
 
 
 @dataclass(frozen=True)
@@ -86,17 +77,9 @@ def failing_groups(prepared: Tolerant, buckets: Buckets, equal: Equality) -> Dat
 
 def groups_in_order(failing: DataFrame, limit: int) -> Leftovers:
     """With an order: where the lines part."""
-    return first_of_lines(
-        failing.select(
-            "line",
-            "at",
-            F.size("left").cast("long").alias("l"),
-            F.size("right").cast("long").alias("r"),
-            F.get(F.transform("left", lambda e: e[PLACE]), F.lit(0)).alias("left"),
-            F.get(F.transform("right", lambda e: e[PLACE]), F.lit(0)).alias("right"),
-        ),
-        limit,
-    )
+    sizes = ["CAST(size(`left`) AS BIGINT) AS l", "CAST(size(`right`) AS BIGINT) AS r"]
+    places = [f"get(`{s}`, 0).{PLACE} AS `{s}`" for s in SIDES]
+    return first_of_lines(failing.selectExpr("line", "at", *sizes, *places), limit)
 
 
 def rows_of_groups(df: DataFrame, prepared: Tolerant, failing: DataFrame) -> DataFrame:
@@ -112,7 +95,7 @@ def _has_tolerance(field: StructField, equal: Equality) -> bool:
         return False
     if tolerance.columns is None or is_float(field.dataType):
         return is_float(field.dataType)
-    if isinstance(field.dataType, _NUMBERS):
+    if isinstance(field.dataType, (IntegralType, NullType)):
         return True
     raise EqualityProblem(
         f"Expected a column of numbers for a tolerance, got '{field.name}', which holds "
