@@ -24,6 +24,7 @@ from samovar.diff import (
     SideProblem,
     Verdict,
     accepts,
+    equality,
     independent,
     keyed,
     monitor,
@@ -474,6 +475,22 @@ def test_a_checkpoint_of_another_comparison_is_refused(sides: tuple[Folder, Fold
     (saved / "monitor.json").unlink()
     with pytest.raises(CheckpointProblem, match=r"Expected monitor\.json"):
         monitor(left.stream(), right.stream(), checkpoint=saved)
+
+
+def test_a_monitor_with_a_tolerance_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    left = [pa.table({"taxi": [n], "fare": [float(n)]}) for n in range(3)]
+    right = [pa.table({"taxi": [n], "fare": [n + 0.05]}) for n in range(3)]
+    near = equality(tolerance=0.1)
+    for count in (2, 3):
+        watched = monitor(
+            left[:count], right[:count], depends=keyed("taxi"), equal=near, checkpoint=tmp_path / "saved"
+        )
+        assert watched.wait(LONG)
+        assert watched.metrics.seen == {"left": count, "right": count}
+    with pytest.raises(CheckpointProblem, match="got one of another"):
+        monitor(
+            left, right, depends=keyed("taxi"), equal=equality(tolerance=0.2), checkpoint=tmp_path / "saved"
+        )
 
 
 def table(*numbers: int) -> pa.Table:

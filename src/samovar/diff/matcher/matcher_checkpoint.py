@@ -114,7 +114,7 @@ def read(path: Path) -> Saved:
 
 def check_format(raw: bytes, version: int, path: Path) -> None:
     """Raise unless the header of a checkpoint, as JSON, has the format that this Samovar reads."""
-    if (written := msgspec.json.decode(raw).get("format", 0)) != version:
+    if (written := msgspec.json.decode(raw).get("format", version)) != version:
         raise CheckpointProblem(
             f"{path} has format {written}; this Samovar reads format {version}.",
             hint="Open it with the Samovar that wrote it, or start again with an empty folder.",
