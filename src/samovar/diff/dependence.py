@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.diff.comparison_errors import DependenceProblem, called
+from samovar.diff.comparison_errors import DependenceProblem, called, repeated
 from samovar.diff.event_values import canonical, cells
 from samovar.text import shown
 
@@ -239,15 +239,13 @@ def _simplest(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
 
 
 def _names(columns: tuple[Any, ...], example: str) -> tuple[str, ...]:
+    hint = f"For example {example}."
     for name in columns:
         if not isinstance(name, str) or not name:
-            raise DependenceProblem(
-                f"Expected the name of a column, got {name!r}.", hint=f"For example {example}."
-            )
-    if not columns or len(set(columns)) < len(columns):
+            raise DependenceProblem(f"Expected the name of a column, got {name!r}.", hint=hint)
+    if not columns or repeated(columns) is not None:
         raise DependenceProblem(
-            f"Expected at least one column and none twice, got {list(columns)}.",
-            hint=f"For example {example}.",
+            f"Expected at least one column and none twice, got {list(columns)}.", hint=hint
         )
     return tuple(columns)
 
@@ -259,8 +257,8 @@ def _predicate(by: Any) -> Predicate:
         return Predicate(columns=((_names((by,), "by='end_of_day'")[0], (True,)),))
     if isinstance(by, Mapping):
         names = _names(tuple(by), "by={'kind': 'end of day'}")
-        allowed = (tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in by.values())
-        return Predicate(columns=tuple(zip(names, (tuple(map(canonical, a)) for a in allowed), strict=True)))
+        allowed = (v if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in by.values())
+        return Predicate(tuple((n, tuple(map(canonical, a))) for n, a in zip(names, allowed, strict=True)))
     if callable(by):
         return Predicate(function=by)
     raise DependenceProblem(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.diff.comparison_errors import EqualityProblem, called
+from samovar.diff.comparison_errors import EqualityProblem, called, repeated
 from samovar.diff.event_values import SIDES, Side, canonical, cells
 from samovar.text import shown
 
@@ -97,9 +97,9 @@ class Equality:
             return _FLOAT if type(event) is float else canonical(event)
         names = self.columns if self.columns is not None else tuple(event)
         values = cells(event, names, "compared by equality")
-        by_column = self.tolerance.columns is not None
+        tolerance, is_near = self.tolerance, _is_float if self.tolerance.columns is None else _is_number
         return frozenset(
-            (c, _FLOAT if (_is_number(v) if by_column else _is_float(v)) and self._tolerant(c) else v)
+            (c, _FLOAT if is_near(v) and tolerance.of(c) is not None else v)
             for c, v in zip(names, values, strict=True)
         )
 
@@ -138,9 +138,6 @@ class Equality:
         words = "equal" if self.columns is None else f"equal in {', '.join(self.columns)}"
         return words if self.tolerance is None else f"{words}, floats within a tolerance"
 
-    def _tolerant(self, column: str) -> bool:
-        return self.tolerance is not None and self.tolerance.of(column) is not None
-
 
 def equality(
     *,
@@ -157,21 +154,22 @@ def equality(
     if isinstance(columns, str):
         raise EqualityProblem(f"Expected a list of columns, got {columns!r}.", hint=f"Write [{columns!r}].")
     names = None if columns is None else tuple(columns)
-    if names is not None and (not names or len(set(names)) < len(names)):
+    if names is not None and (not names or repeated(names) is not None):
         raise EqualityProblem(f"Expected at least one column and none twice, got {list(names)}.")
     if tolerance is None and relative is None:
         return Equality(columns=names)
-    by_column = tolerance if isinstance(tolerance, Mapping) else None
+    by_column: dict[str, float] = dict(tolerance) if isinstance(tolerance, Mapping) else {}
     absolute = 0.0 if tolerance is None or isinstance(tolerance, Mapping) else float(tolerance)
-    for amount in (absolute, relative or 0.0, *(by_column or {}).values()):
+    for amount in (absolute, relative or 0.0, *by_column.values()):
         if not amount >= 0 or math.isinf(amount):
             raise EqualityProblem(f"Expected a tolerance of 0 or more, got {amount!r}.")
-    unknown = sorted(set(by_column or ()) - set(names)) if names is not None else []
-    if unknown:
+    unknown = sorted(set(by_column) - set(names)) if names is not None else []
+    if names is not None and unknown:
         raise EqualityProblem(
-            f"Expected tolerances of compared columns ({', '.join(names or ())}), got one for '{unknown[0]}'."
+            f"Expected tolerances of compared columns ({', '.join(names)}), got one for '{unknown[0]}'."
         )
-    tolerant = None if by_column is None else tuple(sorted((c, float(t)) for c, t in by_column.items()))
+    amounts = tuple(sorted((c, float(t)) for c, t in by_column.items()))
+    tolerant = amounts if isinstance(tolerance, Mapping) else None
     return Equality(columns=names, tolerance=Tolerance(absolute, relative or 0.0, tolerant))
 
 

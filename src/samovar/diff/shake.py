@@ -172,7 +172,7 @@ class _Shaker:
         return finding
 
     def run(self, setting: Setting) -> Outcome:
-        """One execution."""
+        """Execute the program once with a setting."""
         self.executions += 1
         take: Callable[[DataFrame], pa.Table] | None = None
         with applied(setting, self.spark), tempfile.TemporaryDirectory() as folder:

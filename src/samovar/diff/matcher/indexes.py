@@ -215,7 +215,7 @@ class FunctionIndex:
         """Nothing to do: the matcher keeps the waiting events."""
 
     def remove(self, side: Side, position: int, mark: Any) -> None:
-        """Nothing to do."""
+        """Nothing to do: the matcher keeps the waiting events."""
 
 
 def index_of(clause: Clause, waiting: Waiting) -> Index:

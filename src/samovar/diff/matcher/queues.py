@@ -90,7 +90,7 @@ class Taken:
 
 
 class Queues:
-    """The queues of one side."""
+    """The unmatched rows of one side: a queue for each key."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
@@ -171,7 +171,7 @@ class Queues:
         self._runs = runs
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all entries."""
         self._runs = []
 
 
@@ -194,7 +194,7 @@ class SingleQueue:
         self._next += count
 
     def add(self, first: int, count: int) -> None:
-        """Queue ids from `first` on."""
+        """Queue `count` ids from `first` on."""
         if self._next == self._end:
             self._next = first
         self._end = first + count

@@ -86,7 +86,7 @@ class Slots:
 
 
 def slots_of(clause: Synchronising | Punctuating) -> Slots:
-    """The slots of a clause."""
+    """The slots that a clause needs: for all rows together, for groups, or for punctuations."""
     if isinstance(clause, Punctuating):
         return _Punctuations(clause)
     return _Groups(clause) if clause.within else _Segments(clause)
@@ -306,7 +306,7 @@ def _block(first: int, slots: Ids, times: npt.NDArray[Any]) -> _Block:
 
 
 def _halved(blocks: list[_Block]) -> list[_Block]:
-    """Neighbouring blocks as one."""
+    """Half as many blocks, each of two neighbours."""
     pairs = zip(blocks[::2], [*blocks[1::2], None], strict=False)
     return [
         a if b is None else _Block(a.first, b.end, min(a.time, b.time), min(a.slot, b.slot)) for a, b in pairs

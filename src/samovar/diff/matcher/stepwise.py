@@ -167,7 +167,7 @@ class Relational(Stepwise):
                 yield from cell["left"].values()
 
     def settle(self, pair: SettledPair) -> None:
-        """Restore a pair of `settled`."""
+        """Restore a pair that `settled` returned before a checkpoint."""
         event = pair.events["left"]
         self._bind(*self._cell(event, tuple([index.mark(event) for index in self._indexes])), pair)
 

@@ -113,7 +113,7 @@ class Pending:
         return first
 
     def kill(self, ids: Ids) -> None:
-        """These rows are matched."""
+        """Mark rows as matched; their places stay until `pack`."""
         self.alive[ids] = False
         self.alive_count -= len(ids)
 

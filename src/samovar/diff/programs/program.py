@@ -86,7 +86,7 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """The error on one line."""
+        """The first line of the error."""
         error = self.error
         text = error.text if isinstance(error, SamovarError) else str(error)
         first = text.strip().splitlines()[0] if text.strip() else "(no message)"

@@ -52,7 +52,7 @@ class Counted:
 
     @property
     def num_rows(self) -> int:
-        """Rows in all."""
+        """Rows in all partitions together."""
         return sum(self.counts)
 
 

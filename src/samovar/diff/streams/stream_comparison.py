@@ -167,7 +167,7 @@ class Comparison:
         return max(0.0, min(came) + patience - self._clock()) if came else None
 
     def metrics(self) -> Metrics:
-        """The present figures."""
+        """How far the streams agree now."""
         unmatched: dict[Side, int] = {s: self.matcher.waiting(s) for s in SIDES}
         apart = self._seen["left"] - self._seen["right"]
         oldest = [

@@ -232,7 +232,7 @@ def among(column: str, numbers: Sequence[int]) -> str:
 
 
 def rows_at_places(df: DataFrame, schema: StructType, places: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The rows at these places."""
+    """The rows of a table at these places, by place."""
     if not places:
         return {}
     placed = df.select(F.monotonically_increasing_id().alias(PLACE), row_struct(schema.fields).alias("row"))

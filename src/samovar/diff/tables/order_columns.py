@@ -103,7 +103,7 @@ def position(place: int, offsets: Sequence[int]) -> int:
 
 
 def _position(place: str, offsets: Sequence[int]) -> Column:
-    """The same as a column."""
+    """The number of each row in its table, as a column."""
     return F.col(place).bitwiseAND(F.lit(_LOCAL)) + _pick(offsets, F.shiftright(place, 33))
 
 

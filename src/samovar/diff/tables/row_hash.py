@@ -58,7 +58,7 @@ def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple
 
 
 def hash_texts(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[str, str]:
-    """The same as SQL texts."""
+    """The hashes of `row_hashes` as SQL texts."""
     columns = [_cast(f) for f in fields]
     nulls = _null_words(columns)
 
@@ -75,7 +75,7 @@ def row_struct(fields: Sequence[StructField]) -> Column:
 
 
 def struct_text(fields: Sequence[StructField]) -> str:
-    """The same as SQL text."""
+    """The struct of `row_struct` as SQL text."""
     return _call("struct", *[f"{_cast(f)} AS {quote_name(f.name)}" for f in fields])
 
 

@@ -60,7 +60,7 @@ class TableComparison:
     """Rows a side that are brought to the driver to be shown."""
 
     def verdict(self) -> TableVerdict:
-        """Compare the tables."""
+        """Compare the tables in the way that fits the dependence and the equality."""
         clauses = self.depends.clauses
         if not self.equal.in_columns or not can_augment(self.depends):
             return self._by_matcher()

@@ -62,7 +62,7 @@ def session_of(*values: Any, spark: SparkSession | None = None) -> SparkSession:
 
 
 def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = None) -> Given:
-    """A side as a DataFrame."""
+    """Turn a value into a side of a comparison; nothing is computed."""
     if isinstance(value, DataFrame):
         if value.isStreaming:
             raise SideProblem(
