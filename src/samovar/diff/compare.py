@@ -56,11 +56,7 @@ def compare(
     origins = {s: as_side(v, s, session, sink=sink) for s, v in zip(SIDES, (left, right), strict=True)}
     frames: dict[Side, DataFrame] = {s: origins[s].df for s in SIDES}
     agreed = agreed_columns(
-        frames["left"].schema,
-        frames["right"].schema,
-        columns=equality.columns,
-        needed=(*depending.columns, *equality.tolerant_columns),
-        strictness=schema,
+        frames["left"].schema, frames["right"].schema, equality, depending, strictness=schema
     )
     if cache:
         frames = {s: df.persist() for s, df in frames.items()}

@@ -89,13 +89,7 @@ def monitor(
     }
     agreed = None
     if isinstance(left, DataFrame) and isinstance(right, DataFrame):
-        agreed = agreed_columns(
-            left.schema,
-            right.schema,
-            columns=matcher.equal.columns,
-            needed=(*matcher.depends.columns, *matcher.equal.tolerant_columns),
-            strictness=schema,
-        )
+        agreed = agreed_columns(left.schema, right.schema, matcher.equal, matcher.depends, strictness=schema)
     folder = Path(tempfile.mkdtemp(prefix="samovar-monitor-") if checkpoint is None else checkpoint)
     store = None
     try:

@@ -152,7 +152,7 @@ def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tup
         from samovar.diff.tables.schemas import agreed_columns
 
         try:
-            agreed_columns(left.schema, right.schema, columns=equality.columns)
+            agreed_columns(left.schema, right.schema, equality)
         except SchemasDiffer as problem:
             return False, None, str(problem)
     matcher = Matcher(depends=depends, equal=equal)

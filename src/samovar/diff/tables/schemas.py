@@ -31,6 +31,8 @@ from samovar.diff.comparison_errors import (
     did_you_mean,
     repeated,
 )
+from samovar.diff.dependence import Dependence, independent
+from samovar.diff.equality import Equality
 from samovar.diff.report import aligned
 from samovar.errors import nearest
 
@@ -66,9 +68,9 @@ def _nullable(kind: DataType, part: Callable[[DataType], DataType] | None = None
 def agreed_columns(
     left: StructType,
     right: StructType,
+    equal: Equality,
+    depends: Dependence = independent,
     *,
-    columns: Sequence[str] | None = None,
-    needed: Sequence[str] = (),
     strictness: Strictness = "types",
 ) -> StructType:
     """The compared columns with the type both sides are cast to. Raises `SchemasDiffer` with both side by side."""
@@ -79,8 +81,8 @@ def agreed_columns(
                 f"Expected columns with different names, got '{twice}' twice on the {side} side.",
                 hint=f"Rename them, for example with df.toDF({', '.join(_numbered(schema.names))}).",
             )
-    wanted = list(columns) if columns is not None else None
-    for name in (*(wanted or ()), *needed):
+    wanted = list(equal.columns) if equal.columns is not None else None
+    for name in (*(wanted or ()), *depends.columns, *equal.tolerant_columns):
         lacking = [side for side, schema in sides.items() if name not in schema.names]
         if lacking:
             there = sides[lacking[0]].names
