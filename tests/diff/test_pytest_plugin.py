@@ -41,7 +41,7 @@ def test_tables_and_programs_in_tests(spark: Any, pytester: pytest.Pytester) -> 
     found.assert_outcomes(passed=2, failed=2)
     found.stdout.fnmatch_lines(["*The tables differ (independent). 5 and 4 rows.*", "*only left*3*"])
     found.stdout.fnmatch_lines(["*The tables differ from row 0 on (in order for each k).*"])
-    found.stdout.no_fnmatch_line("*asserting.py*raise AssertionError*")
+    found.stdout.no_fnmatch_line("*assertions.py*raise AssertionError*")
 
 
 def test_a_wrong_option_is_told(spark: Any, pytester: pytest.Pytester) -> None:
