@@ -88,13 +88,22 @@ class Stepwise:
     def _fits(self, side: Side, event: Any, waiting: Any) -> bool:
         return self._equal.equal(*((event, waiting) if side == "left" else (waiting, event)))
 
-    def _wait(self, side: Side, position: int, event: Any, marks: Marks) -> None:
+    def _add(self, side: Side, position: int, event: Any, key: Any, marks: Marks) -> None:
+        """The event waits from now on."""
         self.waiting[side][position] = event
         self._marks[side][position] = marks
+        if self._has_key:
+            keys = self._keys[side]
+            if key in keys:
+                keys[key].append(position)
+            else:
+                keys[key] = deque((position,))
         for number, index in self._noting:
             index.add(side, position, marks[number])
 
-    def _leave(self, side: Side, position: int, event: Any, marks: Marks | None) -> tuple[Any, Marks]:
+    def _remove(
+        self, side: Side, position: int, key: Any, event: Any, marks: Marks | None
+    ) -> tuple[Any, Marks]:
         """A waiting event is matched with `event`, which must have the same marks. Returns the event and its marks."""
         partner = self.waiting[side].pop(position)
         known = self._marks[side].pop(position)
@@ -104,21 +113,6 @@ class Stepwise:
                 " the dependence looks at.",
                 events=(event, partner),
             )
-        for number, index in self._noting:
-            index.remove(side, position, known[number])
-        return partner, known
-
-    def _add(self, side: Side, position: int, event: Any, key: Any, marks: Marks) -> None:
-        self._wait(side, position, event, marks)
-        if self._has_key:
-            keys = self._keys[side]
-            if key in keys:
-                keys[key].append(position)
-            else:
-                keys[key] = deque((position,))
-
-    def _remove(self, side: Side, position: int, key: Any, event: Any, marks: Marks) -> None:
-        self._leave(side, position, event, marks)
         self._removed[side] += 1
         if self._removed[side] > 2 * len(self.waiting[side]) + 64:
             # a walk over a dict also visits the places of removed entries: copy it once these are many
@@ -130,6 +124,9 @@ class Stepwise:
             queue.popleft()
             if not queue:
                 del keys[key]
+        for number, index in self._noting:
+            index.remove(side, position, known[number])
+        return partner, known
 
 
 class SettledPair(NamedTuple):
@@ -181,12 +178,12 @@ class Relational(Stepwise):
             if number == self._forcing:
                 partner = first
         if blocker is None:
-            self._wait(side, position, event, marks)
+            self._add(side, position, event, None, marks)
             return None
         if blocker != partner or not self._fits(side, event, self.waiting[other][blocker]):
-            self._wait(side, position, event, marks)
+            self._add(side, position, event, None, marks)
             return self._difference(side, position, event, blocker)
-        self._leave(other, blocker, event, marks)
+        self._remove(other, blocker, None, event, marks)
         return None
 
     def _push_free(self, side: Side, position: int, event: Any, marks: Marks) -> Verdict | None:
@@ -198,15 +195,15 @@ class Relational(Stepwise):
             limit = index.first(other, marks[0], event, None)
             synchronises = marks[0][0]
             if synchronises and limit is None:
-                self._wait(side, position, event, marks)
+                self._add(side, position, event, None, marks)
                 return None
             if synchronises and limit is not None:
                 # the partner of a synchronising event can only be the next event of the other side
                 partner = self.waiting[other][limit]
                 if self._marks[other][limit] != marks or not self._fits(side, event, partner):
-                    self._wait(side, position, event, marks)
+                    self._add(side, position, event, None, marks)
                     return self._difference(side, position, event, limit)
-                self._leave(other, limit, event, marks)
+                self._remove(other, limit, None, event, marks)
                 self._settled.pop(group, None)
                 return None
             if index.first(side, marks[0], event, None) is not None:  # ahead of the other side
@@ -232,7 +229,7 @@ class Relational(Stepwise):
                 if limit is not None and theirs >= limit:
                     break
                 if self._fits(side, our_event, their_event):
-                    self._leave(other, theirs, our_event, None)
+                    self._remove(other, theirs, None, our_event, None)
                     self._flip(side, (ours, our_event), (theirs, their_event), reached, group, cell)
                     return True
             for theirs, pair in pairs.items():
@@ -275,11 +272,13 @@ class Relational(Stepwise):
         return group, self._equal.key_of(event)
 
     def _place(self, side: Side, position: int, event: Any, marks: Marks, group: Any, cell: Any) -> None:
-        self._wait(side, position, event, marks)
+        self._add(side, position, event, None, marks)
         self._free[side].setdefault((group, cell), OrderedDict())[position] = event
 
-    def _leave(self, side: Side, position: int, event: Any, marks: Marks | None) -> tuple[Any, Marks]:
-        partner, known = super()._leave(side, position, event, marks)
+    def _remove(
+        self, side: Side, position: int, key: Any, event: Any, marks: Marks | None
+    ) -> tuple[Any, Marks]:
+        partner, known = super()._remove(side, position, key, event, marks)
         place = self._cell(partner, known)
         waiting = self._free[side].get(place)
         if waiting is not None and position in waiting:
