@@ -53,7 +53,7 @@ def test_settled_pairs_of_a_tolerance_are_saved(tmp_path: Path) -> None:
     assert matcher.close().equivalent
 
 
-def test_functions_have_to_be_handed_in_again(tmp_path: Path) -> None:
+def test_functions_have_to_be_passed_again(tmp_path: Path) -> None:
     def depends(a: Any, b: Any) -> bool:
         return bool(a["k"] == b["k"])
 
@@ -70,7 +70,7 @@ def test_functions_have_to_be_handed_in_again(tmp_path: Path) -> None:
         Matcher.restore(tmp_path / "k")
 
 
-def test_what_cannot_be_restored_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_restored_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointProblem, match="got none"):
         Matcher.restore(tmp_path / "nothing")
     matcher = Matcher(depends=keyed("key"))

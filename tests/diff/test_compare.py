@@ -138,7 +138,7 @@ def test_many_rows_that_differ_are_counted_and_a_few_are_shown(spark: Any) -> No
 
 
 @pytest.mark.parametrize(("few", "hashes"), [(200_000, 1_000_000), (300, 1_000_000), (0, 1_000_000), (0, 0)])
-def test_rows_too_often_are_the_same_whoever_counts_them(
+def test_rows_too_often_are_the_same_on_each_way_to_count_them(
     spark: Any, monkeypatch: pytest.MonkeyPatch, few: int, hashes: int
 ) -> None:
     monkeypatch.setattr(table_comparison, "_FEW", few)
@@ -318,7 +318,7 @@ def test_columns_that_neither_side_has_are_a_mistake_of_the_question(spark: Any)
         compare(df, df.drop("fare"), depends=keyed("fare"))
 
 
-def test_columns_of_the_same_name_are_told(spark: Any) -> None:
+def test_columns_of_the_same_name_are_refused(spark: Any) -> None:
     df = spark.createDataFrame([(1, 2)], "x int, y int")
     with pytest.raises(EventProblem, match="got 'x' twice on the right side"):
         compare(df, df.toDF("x", "x"))
@@ -333,7 +333,7 @@ def test_empty_sides(spark: Any) -> None:
         assert (verdict.equivalent, verdict.side, verdict.event) == (False, "right", {"x": 1})
 
 
-def test_a_table_that_changes_from_look_to_look_is_told(spark: Any) -> None:
+def test_a_table_that_changes_from_look_to_look_is_refused(spark: Any) -> None:
     def by_chance(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield pa.record_batch({"x": [random.random() for _ in range(batch.num_rows)]})

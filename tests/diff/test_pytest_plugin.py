@@ -44,7 +44,7 @@ def test_tables_and_programs_in_tests(spark: Any, pytester: pytest.Pytester) -> 
     found.stdout.no_fnmatch_line("*assertions.py*raise AssertionError*")
 
 
-def test_a_wrong_option_is_told(spark: Any, pytester: pytest.Pytester) -> None:
+def test_a_wrong_option_is_refused(spark: Any, pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(assert_equivalent): pass")
     found = pytester.runpytest_inprocess(*PLUGIN, "--samovar-seed=x")
     found.stdout.fnmatch_lines(["*Expected a whole number for --samovar-seed, got 'x'.*"])
