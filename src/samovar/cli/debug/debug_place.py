@@ -62,12 +62,8 @@ class DebugPlace:
         return names[0] if names else next(iter(self.graph.ops))
 
     def _opened(self) -> Moment:
-        failure = getattr(self.past, "failure", None)
-        if self.failed and failure is not None:
-            found: Moment | None = failure()
-            if found is not None:
-                return found
-        return self.past.jump()
+        failure = self.past.failure() if self.failed else None
+        return failure if failure is not None else self.past.jump()
 
     def mark(self) -> Bookmark:
         """Where this is now, to come back to."""
@@ -131,9 +127,8 @@ class DebugPlace:
             else:
                 given = counters.get(up, Counters()).given
             total += max(0, given - done)
-        if (
-            not total and self.moment.epoch >= self.epochs
-        ):  # the epoch a run failed in has no counters in the log
+        if not total and self.moment.epoch >= self.epochs:
+            # The epoch a run failed in has no counters in the log.
             return len(self.moment.pending(name))
         return total
 
