@@ -1,9 +1,10 @@
-"""Recordings as a command line names them, and what can be said about one, damaged or not."""
+"""Recordings as a command line names them, and what can be read of one, damaged or not."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, SamovarError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.record.addresses import local_folder
-from samovar.record.log import AnyFact, read_log
+from samovar.record.log import AnyFact, RunResumed, read_log
 from samovar.record.store import LOG, History, Recording, find_recordings
+from samovar.runtime.progress import OperatorProgress
 
-__all__ = ["FoundRecording", "find_run", "head_of", "look"]
+__all__ = [
+    "FoundRecording",
+    "find_run",
+    "head_of",
+    "look",
+    "operator_data",
+    "rejected_place",
+    "result_data",
+]
 
 
 def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
@@ -29,7 +41,7 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
     if named == "latest":
         if not there:
             raise RecordingNotFound(
-                f"Expected recordings in {folder}, found none.",
+                f"No recordings in {folder}.",
                 hint="`samovar demo` makes one; --dir names another folder.",
             )
         return there[-1]
@@ -49,11 +61,9 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
             hint=f"Name one of them: `samovar runs --dir {path}` lists them.",
         )
     close = nearest(named, [p.name for p in there])
+    listed = "`samovar runs` lists the recordings; --dir names another folder."
     raise RecordingNotFound(
-        f"Expected a recording '{named}' in {folder}, found none.",
-        hint=f"Did you mean '{close}'?"
-        if close
-        else "`samovar runs` lists what is there; --dir names another folder.",
+        f"No recording '{named}' in {folder}.", hint=f"Did you mean '{close}'?" if close else listed
     )
 
 
@@ -85,7 +95,7 @@ class FoundRecording:
         """From the first fact to the last, without the time between an end and a resume."""
         total = 0.0
         for before, after in zip(self.facts, self.facts[1:], strict=False):
-            if type(after).__name__ != "RunResumed":
+            if not isinstance(after, RunResumed):
                 total += max(0.0, after.at - before.at)
         return total
 
@@ -126,6 +136,27 @@ def look(path: Path) -> FoundRecording:
         except SamovarError as error:
             damage = damage or str(error)
     return FoundRecording(recording, facts, history, graph, damage)
+
+
+def operator_data(op: OperatorProgress) -> dict[str, Any]:
+    """An operator's counters as plain data."""
+    return {name: value for name, value in asdict(op).items() if name != "rate"}
+
+
+def result_data(recording: Recording, history: History, op: Op, *, kept: bool = True) -> dict[str, Any]:
+    """What a sink kept or wrote, as plain data. `kept`: whether the recording stays after the run."""
+    counters = history.totals().get(op.name)
+    rows = sum(counters.taken) if counters else 0
+    if isinstance(op, ops.Write):
+        published = op.name in history.published
+        return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
+    folders = recording.parts("results", op.name, history.epochs, check=False) if kept else []
+    return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
+
+
+def rejected_place(row: Mapping[str, Any]) -> str:
+    """Where a row that did not parse stands."""
+    return str(row["file"]) if row["line"] is None else f"{row['file']}, line {row['line']}"
 
 
 def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Table | None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
 from samovar.cli.named_recordings import FoundRecording, look
 from samovar.cli.shared_options import Folder
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import listing, output, print_json
 from samovar.record.store import find_recordings
 from samovar.runtime.display import count, duration, size
 
@@ -48,12 +48,10 @@ def runs(
             soft_wrap=True,
         )
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("run", no_wrap=True, overflow="fold")
-    table.add_column("status", no_wrap=True)
-    for title in ("epochs", "tuples", "took", "size"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("started", no_wrap=True)
+    numbers = ("epochs", "tuples", "took", "size")
+    table = listing(
+        Column("run", no_wrap=True, overflow="fold"), "status", *numbers, "started", right=numbers
+    )
     for run in listed:
         table.add_row(
             Text(run["run"]),

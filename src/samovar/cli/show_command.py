@@ -12,17 +12,24 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from samovar.cli.graph_picture import describe, draw
-from samovar.cli.named_recordings import FoundRecording, find_run, head_of, look
+from samovar.cli.named_recordings import (
+    FoundRecording,
+    find_run,
+    head_of,
+    look,
+    operator_data,
+    rejected_place,
+    result_data,
+)
 from samovar.cli.runs_command import STYLES
 from samovar.cli.shared_options import Folder, OneRun
-from samovar.cli.terminal import output, print_json, print_rows
+from samovar.cli.terminal import listing, output, print_json, print_rows
 from samovar.errors import RecordingError, UnknownName
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted, RunResumed
 from samovar.runtime.display import count, counted, duration, size
@@ -109,8 +116,8 @@ def _show_run(found: FoundRecording, epochs: bool) -> None:
     console.print(f"{counted(len(history.epochs), 'epoch')}, {size(sum(sizes.values()))} on disk: {parts}")
     for fact in found.facts:
         if isinstance(fact, RunResumed) and fact.damaged:
-            said = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
-            console.print(Text(said, style="yellow"), soft_wrap=True)
+            note = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
+            console.print(Text(note, style="yellow"), soft_wrap=True)
     if history.ended is not None and history.ended.error:
         console.print()
         console.print(Text(history.ended.error, style="red"), soft_wrap=True)
@@ -123,11 +130,8 @@ def _show_run(found: FoundRecording, epochs: bool) -> None:
 
 def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
     counters = {op.name: op for op in _counters(found, graph)}
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("operator", no_wrap=True)
-    table.add_column("", no_wrap=True, overflow="ellipsis", style="dim", max_width=44)
-    for title in ("in", "out", "state"):
-        table.add_column(title, justify="right", no_wrap=True)
+    numbers = ("in", "out", "state")
+    table = listing("operator", Column(no_wrap=True, style="dim", max_width=44), *numbers, right=numbers)
     for line in draw({name: op.inputs for name, op in graph.ops.items()}):
         if line.operator is None:
             table.add_row(Text(line.lanes))
@@ -144,15 +148,14 @@ def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
 
 
 def _counters(found: FoundRecording, graph: Graph) -> tuple[OperatorProgress, ...]:
-    made = recorded_progress(found.recording, found.history, graph.ops.values(), "completed", found.seconds)
-    return made.operators
+    return recorded_progress(
+        found.recording, found.history, graph.ops.values(), "completed", found.seconds
+    ).operators
 
 
 def _epoch_table(epochs: list[EpochCommitted]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("epoch", "level", "input", "tuples in", "seconds", "state", "rejected"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("units", no_wrap=True, overflow="ellipsis", style="dim")
+    numbers = ("epoch", "level", "input", "tuples in", "seconds", "state", "rejected")
+    table = listing(*numbers, Column("units", no_wrap=True, style="dim"), right=numbers)
     for e in epochs:
         state = sum(f.size for files in e.state.values() for f in files)
         units = ", ".join(f"{source} {a}..{b - 1}" for source, (a, b) in e.units.items())
@@ -171,7 +174,7 @@ def _epoch_table(epochs: list[EpochCommitted]) -> Table:
 
 def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
     history, started, ended = found.history, found.history.started, found.history.ended
-    made: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "run": found.path.name,
         "path": str(found.path.absolute()),
         "status": found.status,
@@ -187,39 +190,16 @@ def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
         "results": {},
         "rejected": history.rejected(),
         "sizes": found.recording.sizes(),
-        "error": None
-        if ended is None or not ended.error
-        else {"message": ended.error, "operator": ended.operator},
+        "error": {"message": ended.error, "operator": ended.operator} if ended and ended.error else None,
         "damage": found.damage,
     }
     if found.graph is not None:
         for c in _counters(found, found.graph):
             op = found.graph.ops[c.name]
-            made["operators"].append(
-                {
-                    "name": c.name,
-                    "kind": c.kind,
-                    "inputs": list(op.inputs),
-                    "does": describe(op),
-                    "taken": c.taken,
-                    "given": c.given,
-                    "state_entries": c.state_entries,
-                    "state_bytes": c.state_bytes,
-                }
-            )
+            summary["operators"].append({**operator_data(c), "inputs": list(op.inputs), "does": describe(op)})
         for op in found.graph.sinks:
-            made["results"][op.name] = _result(found, op)
-    return made
-
-
-def _result(found: FoundRecording, op: Op) -> dict[str, Any]:
-    counted = found.history.totals().get(op.name)
-    rows = sum(counted.taken) if counted else 0
-    if isinstance(op, ops.Write):
-        published = op.name in found.history.published
-        return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
-    folders = found.recording.parts("results", op.name, found.history.epochs, check=False)
-    return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
+            summary["results"][op.name] = result_data(found.recording, history, op)
+    return summary
 
 
 # --- parts of it --------------------------------------------------------------------------------------------
@@ -240,19 +220,17 @@ def _show_rows(found: FoundRecording, sink: str, rows: int, json: bool) -> None:
     if sink not in names:
         raise UnknownName(sink, names, what=f"a sink of {found.path.name}")
     op = graph.ops[sink]
-    result = _result(found, op)
-    if isinstance(op, ops.Write):
-        head = None
-    else:
-        head = head_of(found.recording, found.history, sink, rows)
+    written = isinstance(op, ops.Write)
+    result = result_data(found.recording, found.history, op)
+    kept = None if written else head_of(found.recording, found.history, sink, rows)
+    head = kept if kept is not None else pa.table({})
     if json:
-        print_json({"sink": sink, **result, "head": [] if head is None else head.to_pylist()})
-    elif isinstance(op, ops.Write):
-        output().print(
-            f"{sink}: {result['rows']:,} rows of {op.format}, written to {op.path}", soft_wrap=True
-        )
+        print_json({"sink": sink, **result, "head": head.to_pylist()})
+    elif written:
+        about = f"{result['rows']:,} rows of {result['format']}, written to {result['path']}"
+        output().print(f"{sink}: {about}", soft_wrap=True)
     else:
-        print_rows(output(), sink, head if head is not None else pa.table({}), result["rows"])
+        print_rows(output(), sink, head, result["rows"])
 
 
 def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) -> None:
@@ -266,8 +244,7 @@ def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) ->
     console = output()
     console.print(Text.assemble((source, "bold"), f": {counted(table.num_rows, 'row')} rejected"))
     for row in table.slice(0, rows).to_pylist():
-        place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
-        console.print(Text.assemble((f"{place}: ", "dim"), row["text"]), soft_wrap=True)
+        console.print(Text.assemble((f"{rejected_place(row)}: ", "dim"), row["text"]), soft_wrap=True)
 
 
 def _show_code(found: FoundRecording, operator: str, json: bool) -> None:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import MutableMapping
 from dataclasses import dataclass
-from typing import Any
 
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from samovar.errors import EnvironmentProblem
 from samovar.runtime.display import size
-from samovar.server.auth import App, Receive, Scope, Send
 
 __all__ = ["Limits", "SizeGuard", "TooLarge", "bytes_of"]
 
@@ -50,7 +48,7 @@ class TooLarge(HTTPException):
 class SizeGuard:
     """ASGI middleware: refuses bodies that are too large."""
 
-    def __init__(self, app: App, *, limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, *, limits: Limits) -> None:
         self._app = app
         self._limits = limits
 
@@ -63,7 +61,7 @@ class SizeGuard:
         announced = next((v for k, v in scope["headers"] if k == b"content-length"), b"")
         taken = 0
 
-        async def counted() -> MutableMapping[str, Any]:
+        async def counted() -> Message:
             nonlocal taken
             too_much = most is not None and announced.isdigit() and int(announced) > most
             more = True

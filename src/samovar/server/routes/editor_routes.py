@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -16,13 +16,12 @@ from samovar.server.documents.confinement import confine
 from samovar.server.documents.sql_reach import check_sql as confined
 from samovar.server.error_answers import problem_data
 from samovar.server.json_values import row_data
-from samovar.server.services import Parts, parts
+from samovar.server.services import Parts, The
 from samovar.text import quote_name
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["editing"])
-The = Annotated[Parts, Depends(parts)]
 
 
 class ColumnOf(BaseModel):

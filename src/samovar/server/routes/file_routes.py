@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -13,12 +13,11 @@ from samovar.errors import NotInWorkspace, StorageProblem
 from samovar.files import new_file
 from samovar.runtime.display import size as shown_size
 from samovar.server.limits import TooLarge
-from samovar.server.services import Parts, parts
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["files"])
-The = Annotated[Parts, Depends(parts)]
 
 
 @router.get("/files")

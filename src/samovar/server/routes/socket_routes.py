@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Annotated
 
-from fastapi import APIRouter, Depends, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from samovar.errors import SamovarError
 from samovar.server.documents.rooms import Member, Refused
 from samovar.server.outbox import Outbox
-from samovar.server.services import Parts, parts
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter()
-The = Annotated[Parts, Depends(parts)]
 
 
 @router.websocket("/api/documents/{id}")

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Response
+from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -23,12 +23,11 @@ from samovar.server.documents.gallery import EXAMPLES, STORIES, write_example
 from samovar.server.documents.rooms import JOURNAL
 from samovar.server.documents.versions import list_versions, read_version, save_version
 from samovar.server.routes.run_routes import RunAsked, run_workflow
-from samovar.server.services import Parts, parts
+from samovar.server.services import Parts, The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["workflows"])
-The = Annotated[Parts, Depends(parts)]
 Document = dict[str, Any]
 
 
