@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from samovar.cli.conductor import Output, conduct, session, shown
+from samovar.cli.shared_options import Record, RunOn
 from samovar.cli.terminal import output
 from samovar.demo import fraud
 from samovar.demo.export import export as write_export
@@ -28,9 +29,7 @@ def demo(
         bool, typer.Option("--once", help="End by itself, for scripts, instead of opening the workbench.")
     ] = False,
     rows: Annotated[int, typer.Option("--rows", min=FEWEST, help="How many payments.")] = ROWS,
-    record: Annotated[
-        Path, typer.Option("--record", help="The folder recordings go to.", metavar="DIR")
-    ] = Path("runs"),
+    record: Record = Path("runs"),
     export: Annotated[
         Path | None,
         typer.Option(
@@ -39,7 +38,7 @@ def demo(
             metavar="DIR",
         ),
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    master: RunOn = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
 ) -> None:
     """Run a fraud-detection workflow over generated payments, and look at what is odd in its result.
@@ -66,17 +65,13 @@ def demo(
 
 
 def report(console: Console, run: Run, payments: Path) -> None:
-    """Say what is odd in the result, and which commands to try."""
-    said = sentences(cut_off(payments, run.result("S")))
+    """Print what is odd in the result, and which commands to try."""
     console.print(Text("\nWhat is odd", style="bold"))
-    for sentence in said:
+    for sentence in sentences(cut_off(payments, run.result("S"))):
         console.print(Text(f"  {sentence}"))
     console.print(Text("\nWhat to try", style="bold"))
-    where = (
-        ""
-        if run.recording is None or shown(run.recording.parent) == "runs"
-        else f" --dir {shown(run.recording.parent)}"
-    )
+    folder = "runs" if run.recording is None else shown(run.recording.parent)
+    where = "" if folder == "runs" else f" --dir {folder}"
     for command, purpose in _commands(where):
         console.print(Text.assemble("  ", (f"{command:<38}", "cyan"), f" {purpose}"))
     past = f'sv.open("{shown(run.recording)}")'
