@@ -1,9 +1,9 @@
-"""`samovar demo`: a fraud-detection workflow with a bug, on payments made for it."""
+"""`samovar demo`: a fraud-detection workflow with a bug, on generated payments."""
 
 from __future__ import annotations
 
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,12 +50,10 @@ def demo(
         _export(export, rows)
         return
     wanted = Output(quiet=quiet, rows=3)
-    made: list[Path] = []
-    making = threading.Thread(target=lambda: made.append(payments_folder(rows)), daemon=True)
-    making.start()  # while Spark starts
-    spark = session(master, {}, wanted)
-    making.join()
-    payments = made[0] if made else payments_folder(rows)  # the second time raises what the thread could not
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(payments_folder, rows)  # while Spark starts
+        spark = session(master, {}, wanted)
+        payments = writing.result()
     flow = fraud.build(payments)
     epoch_bytes = max(f.stat().st_size for f in payments.iterdir())
     run = conduct(lambda: flow.start(spark=spark, record=record, epoch_bytes=epoch_bytes), wanted)

@@ -18,7 +18,7 @@ from samovar.record.store import LOG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["depends_of", "equality_of", "is_document", "operand", "report_problem", "told"]
+__all__ = ["depends_of", "equality_of", "is_document", "operand", "report_problem", "verdict_data"]
 
 
 def depends_of(ordered: bool, keyed: list[str]) -> Dependence:
@@ -85,7 +85,7 @@ def operand(given: str, folder: Path, spark: SparkSession) -> Any:
     return open_recording(find_run(given, folder).absolute(), spark=spark)
 
 
-def told(verdict: TableVerdict, rows: int) -> dict[str, Any]:
+def verdict_data(verdict: TableVerdict, rows: int) -> dict[str, Any]:
     """A verdict as plain data."""
     return {
         "equivalent": verdict.equivalent,

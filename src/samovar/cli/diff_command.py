@@ -1,4 +1,4 @@
-"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: that cannot be said."""
+"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: they cannot be compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from samovar.cli.conductor import Output, session, spark_settings
-from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_problem, told
+from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_problem, verdict_data
 from samovar.cli.shared_options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
 from samovar.cli.terminal import output, print_json
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
@@ -85,7 +85,7 @@ def diff(
         report_problem(problem, json)
         raise typer.Exit(2) from None
     if json:
-        print_json(told(verdict, rows))
+        print_json(verdict_data(verdict, rows))
     else:
         output().print(verdict.explain(rows=rows), markup=False, soft_wrap=True)
     if debug is not None and not verdict.equivalent:

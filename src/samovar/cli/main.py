@@ -32,15 +32,15 @@ __all__ = ["VERBS", "app", "main", "report"]
 
 VERBS: dict[str, str] = {
     "demo": "Run a fraud-detection workflow on generated payments.",
-    "run": "Run a workflow: a document, a Python file, or a recorded run to go on with.",
+    "run": "Run a workflow: a document, a Python file, or a recorded run to resume.",
     "runs": "List the recorded runs.",
     "show": "Show a recorded run: workflow, counters, results, log.",
-    "diff": "Say whether two tables, files, recordings or workflows give the same.",
-    "shake": "Run a program under many partitionings and orders: does it always give the same?",
+    "diff": "Compare two tables, files, recordings or workflows.",
+    "shake": "Run a program under many partitionings and orders: is the result always the same?",
     "attach": "Join a run of another process: pause, inspect, change it, and travel in its past.",
     "debug": "Go back to any moment of a recorded run, and step through it.",
     "serve": "The workbench in the browser: build workflows, run them, travel in time, together.",
-    "doctor": "Say whether this machine is ready, and what to do if not.",
+    "doctor": "Check whether this machine is ready, and what to do if not.",
 }
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""
 

@@ -22,7 +22,7 @@ from samovar.record.store import LOG, History, Recording, find_recordings
 from samovar.runtime.progress import OperatorProgress
 
 __all__ = [
-    "FoundRecording",
+    "RecordingView",
     "find_run",
     "head_of",
     "look",
@@ -68,7 +68,7 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
 
 
 @dataclass(frozen=True)
-class FoundRecording:
+class RecordingView:
     """What could be read of a recording. `damage` says what could not."""
 
     recording: Recording
@@ -108,7 +108,7 @@ class FoundRecording:
         return sum(totals[op.name].given for op in self.graph.sources if op.name in totals)
 
 
-def look(path: Path) -> FoundRecording:
+def look(path: Path) -> RecordingView:
     """Read what can be read of a recording. Takes no lock, unpickles nothing, and does not raise for damage."""
     facts: list[AnyFact] = []
     damage: str | None = None
@@ -135,7 +135,7 @@ def look(path: Path) -> FoundRecording:
             graph = read_graph(recording)
         except SamovarError as error:
             damage = damage or str(error)
-    return FoundRecording(recording, facts, history, graph, damage)
+    return RecordingView(recording, facts, history, graph, damage)
 
 
 def operator_data(op: OperatorProgress) -> dict[str, Any]:
@@ -159,11 +159,11 @@ def rejected_place(row: Mapping[str, Any]) -> str:
     return str(row["file"]) if row["line"] is None else f"{row['file']}, line {row['line']}"
 
 
-def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Table | None:
+def head_of(recording: Recording, history: History, sink: str, rows: int) -> pa.Table | None:
     """The first rows a sink kept, reading no more files than they take; None when it kept no file."""
     tables: list[Any] = []
     wanted = rows
-    for folder in (f for epoch in history.epochs for f in found.parts("results", sink, [epoch])):
+    for folder in (f for epoch in history.epochs for f in recording.parts("results", sink, [epoch])):
         for file in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(file) as opened:
                 schema = opened.schema_arrow

@@ -95,8 +95,8 @@ def needs_spark(named: str) -> bool:
 
 
 def _split(named: str) -> tuple[Path, str | None]:
-    found = re.fullmatch(r"(.+\.py):([^/\\:]+)", named)
-    return (Path(found[1]), found[2]) if found else (Path(named), None)
+    match = re.fullmatch(r"(.+\.py):([^/\\:]+)", named)
+    return (Path(match[1]), match[2]) if match else (Path(named), None)
 
 
 def _beside(path: Path) -> str | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from samovar.cli.conductor import Output, check_sinks, conduct, session, spark_settings, telling
-from samovar.cli.named_recordings import FoundRecording, find_run, look
+from samovar.cli.named_recordings import RecordingView, find_run, look
 from samovar.cli.named_workflows import load_flow, needs_spark
 from samovar.cli.shared_options import Conf, Record, RunOn, bytes_of
 from samovar.cli.terminal import messages, output, print_json
@@ -125,8 +125,8 @@ def _resumed(
     path: Path, flow: str | None, master: str | None, conf: dict[str, str], wanted: Output
 ) -> Callable[[], Run] | None:
     """Open a recording, and return what goes on with it; None when it is complete."""
-    found = look(path)
-    if found.status == "completed" and _is_whole(found):
+    view = look(path)
+    if view.status == "completed" and _is_whole(view):
         if wanted.json:
             print_json(
                 {"run": path.name, "status": "completed", "recording": str(path.absolute()), "error": None}
@@ -136,14 +136,14 @@ def _resumed(
                 f"Run {path.name} is complete: nothing is left to do. `samovar show {path.name}` shows it."
             )
         return None
-    if found.damage is None and found.history.started is None:
+    if view.damage is None and view.history.started is None:
         raise RecordingError(
             f"The recording {path} holds no start of a run.",
             hint="Start the workflow anew: samovar run FLOW.",
         )
     past = open_recording(path.absolute())  # Spark may have another current folder
     if wanted.display:
-        messages().print(f"Going on with {path.name} after {len(found.history.epochs):,} epochs.")
+        messages().print(f"Going on with {path.name} after {len(view.history.epochs):,} epochs.")
     if flow is not None and needs_spark(flow):
         session(master, conf, wanted)
     loaded = load_flow(flow) if flow is not None else None
@@ -151,9 +151,9 @@ def _resumed(
     return lambda: past.resume(spark, flow=loaded, interactive=wanted.watched)
 
 
-def _is_whole(found: FoundRecording) -> bool:
+def _is_whole(view: RecordingView) -> bool:
     """Whether all that a complete run left is there: else it goes on before what is damaged."""
-    if found.graph is None:
+    if view.graph is None:
         return True
-    count, _ = whole_epochs(found.recording, found.history, found.graph)
-    return count == len(found.history.epochs)
+    count, _ = whole_epochs(view.recording, view.history, view.graph)
+    return count == len(view.history.epochs)

@@ -10,7 +10,7 @@ import typer
 from rich.table import Column
 from rich.text import Text
 
-from samovar.cli.named_recordings import FoundRecording, look
+from samovar.cli.named_recordings import RecordingView, look
 from samovar.cli.shared_options import Folder
 from samovar.cli.terminal import listing, output, print_json
 from samovar.record.store import find_recordings
@@ -68,25 +68,25 @@ def runs(
             console.print(Text(f"{run['run']}: {run['damage']}", style="red"), soft_wrap=True)
 
 
-def _summary(found: FoundRecording) -> dict[str, Any]:
-    started = found.history.started
+def _summary(view: RecordingView) -> dict[str, Any]:
+    started = view.history.started
     return {
-        "run": found.path.name,
+        "run": view.path.name,
         "workflow": started.workflow if started else None,
-        "status": found.status,
-        "epochs": len(found.history.epochs),
-        "tuples": found.tuples,
-        "seconds": round(found.seconds, 3),
-        "bytes": _bytes(found),
+        "status": view.status,
+        "epochs": len(view.history.epochs),
+        "tuples": view.tuples,
+        "seconds": round(view.seconds, 3),
+        "bytes": _bytes(view),
         "started": started.at if started else None,
-        "path": str(found.path),
-        "damage": found.damage,
+        "path": str(view.path),
+        "damage": view.damage,
     }
 
 
-def _bytes(found: FoundRecording) -> int:
+def _bytes(view: RecordingView) -> int:
     try:
-        return sum(found.recording.sizes().values())
+        return sum(view.recording.sizes().values())
     except OSError:  # files come and go while a run is writing
         return 0
 

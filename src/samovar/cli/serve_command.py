@@ -24,7 +24,7 @@ def serve(
     ] = 8765,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     workspace: Annotated[
-        Path, typer.Option("--workspace", help="The folder to work in; made if need be.", metavar="DIR")
+        Path, typer.Option("--workspace", help="The folder to work in; created if need be.", metavar="DIR")
     ] = Path("workspace"),
     token: Annotated[
         str | None,

@@ -47,7 +47,7 @@ Record = Annotated[Path, typer.Option("--record", help="The folder recordings go
 RunOn = Annotated[
     str | None, typer.Option("--master", help="The Spark to run on: local[4], spark://host:7077, yarn, ...")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")]
 Master = Annotated[str | None, typer.Option("--master", help="The Spark to compute with.")]
 Conf = Annotated[
     list[str] | None,

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from samovar.cli.graph_picture import describe, draw
 from samovar.cli.named_recordings import (
-    FoundRecording,
+    RecordingView,
     find_run,
     head_of,
     look,
@@ -60,50 +60,50 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Show a recorded run: its workflow, counters, sizes, results, and its error if it failed."""
-    found = look(find_run(run, folder))
+    view = look(find_run(run, folder))
     if sink is not None:
-        _show_rows(found, sink, rows, json)
+        _show_rows(view, sink, rows, json)
     elif rejected is not None:
-        _show_rejected(found, rejected, rows, json)
+        _show_rejected(view, rejected, rows, json)
     elif code is not None:
-        _show_code(found, code, json)
+        _show_code(view, code, json)
     elif log:
-        _show_log(found, json)
+        _show_log(view, json)
     elif json:
-        print_json(_summary(found, epochs))
+        print_json(_summary(view, epochs))
     else:
-        _show_run(found, epochs)
+        _show_run(view, epochs)
 
 
 # --- the run ------------------------------------------------------------------------------------------------
 
 
-def _show_run(found: FoundRecording, epochs: bool) -> None:
+def _show_run(view: RecordingView, epochs: bool) -> None:
     console = output()
-    history, started = found.history, found.history.started
-    status = Text(found.status, style=STYLES.get(found.status, ""))
-    console.print(Text.assemble((found.path.name, "bold"), "  ", status))
+    history, started = view.history, view.history.started
+    status = Text(view.status, style=STYLES.get(view.status, ""))
+    console.print(Text.assemble((view.path.name, "bold"), "  ", status))
     if started is not None:
         when = datetime.fromtimestamp(started.at).astimezone()
         console.print(
-            f"workflow {started.workflow}, started {when:%Y-%m-%d %H:%M:%S}, took {duration(found.seconds)}, "
+            f"workflow {started.workflow}, started {when:%Y-%m-%d %H:%M:%S}, took {duration(view.seconds)}, "
             f"samovar {started.samovar}, Spark {started.spark}, Python {started.python}",
             style="dim",
         )
-    if found.damage is not None:
-        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
-    if found.graph is not None:
+    if view.damage is not None:
+        console.print(Text(f"Damaged: {view.damage}", style="red"), soft_wrap=True)
+    if view.graph is not None:
         console.print()
-        console.print(_workflow_table(found, found.graph))
-    where = "" if str(found.path.parent) == "runs" else f" --dir {found.path.parent}"
+        console.print(_workflow_table(view, view.graph))
+    where = "" if str(view.path.parent) == "runs" else f" --dir {view.path.parent}"
     for source, n in history.rejected().items():
-        command = f"samovar show {found.path.name} --rejected {source}{where}"
+        command = f"samovar show {view.path.name} --rejected {source}{where}"
         console.print(
             Text(f"{counted(n, 'row')} of '{source}' did not parse: {command}", style="yellow"),
             soft_wrap=True,
         )
         with contextlib.suppress(RecordingError):  # of a damaged recording, what there is
-            hint = reading_hint(read_sources(found.recording).get(source))
+            hint = reading_hint(read_sources(view.recording).get(source))
             console.print(f"  {hint}", style="dim", soft_wrap=True) if hint else None
     for name, result in history.published.items():
         console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
@@ -111,25 +111,25 @@ def _show_run(found: FoundRecording, epochs: bool) -> None:
         console.print()
         console.print(_epoch_table(history.epochs))
     console.print()
-    sizes = {kind: n for kind, n in found.recording.sizes().items() if n}
+    sizes = {kind: n for kind, n in view.recording.sizes().items() if n}
     parts = ", ".join(f"{kind} {size(n)}" for kind, n in sizes.items())
     console.print(f"{counted(len(history.epochs), 'epoch')}, {size(sum(sizes.values()))} on disk: {parts}")
-    for fact in found.facts:
+    for fact in view.facts:
         if isinstance(fact, RunResumed) and fact.damaged:
             note = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
             console.print(Text(note, style="yellow"), soft_wrap=True)
     if history.ended is not None and history.ended.error:
         console.print()
         console.print(Text(history.ended.error, style="red"), soft_wrap=True)
-    if found.status in ("failed", "stopped", "interrupted"):
+    if view.status in ("failed", "stopped", "interrupted"):
         where = where.replace("--dir", "--record")
         console.print(
-            f"To go on with it: samovar run --resume {found.path.name}{where}", style="dim", soft_wrap=True
+            f"To go on with it: samovar run --resume {view.path.name}{where}", style="dim", soft_wrap=True
         )
 
 
-def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
-    counters = {op.name: op for op in _counters(found, graph)}
+def _workflow_table(view: RecordingView, graph: Graph) -> Table:
+    counters = {op.name: op for op in _counters(view, graph)}
     numbers = ("in", "out", "state")
     table = listing("operator", Column(no_wrap=True, style="dim", max_width=44), *numbers, right=numbers)
     for line in draw({name: op.inputs for name, op in graph.ops.items()}):
@@ -147,9 +147,9 @@ def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
     return table
 
 
-def _counters(found: FoundRecording, graph: Graph) -> tuple[OperatorProgress, ...]:
+def _counters(view: RecordingView, graph: Graph) -> tuple[OperatorProgress, ...]:
     return recorded_progress(
-        found.recording, found.history, graph.ops.values(), "completed", found.seconds
+        view.recording, view.history, graph.ops.values(), "completed", view.seconds
     ).operators
 
 
@@ -172,15 +172,15 @@ def _epoch_table(epochs: list[EpochCommitted]) -> Table:
     return table
 
 
-def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
-    history, started, ended = found.history, found.history.started, found.history.ended
+def _summary(view: RecordingView, epochs: bool) -> dict[str, Any]:
+    history, started, ended = view.history, view.history.started, view.history.ended
     summary: dict[str, Any] = {
-        "run": found.path.name,
-        "path": str(found.path.absolute()),
-        "status": found.status,
+        "run": view.path.name,
+        "path": str(view.path.absolute()),
+        "status": view.status,
         "workflow": started.workflow if started else None,
         "started": started.at if started else None,
-        "seconds": round(found.seconds, 3),
+        "seconds": round(view.seconds, 3),
         "samovar": started.samovar if started else None,
         "spark": started.spark if started else None,
         "python": started.python if started else None,
@@ -189,40 +189,40 @@ def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
         "operators": [],
         "results": {},
         "rejected": history.rejected(),
-        "sizes": found.recording.sizes(),
+        "sizes": view.recording.sizes(),
         "error": {"message": ended.error, "operator": ended.operator} if ended and ended.error else None,
-        "damage": found.damage,
+        "damage": view.damage,
     }
-    if found.graph is not None:
-        for c in _counters(found, found.graph):
-            op = found.graph.ops[c.name]
+    if view.graph is not None:
+        for c in _counters(view, view.graph):
+            op = view.graph.ops[c.name]
             summary["operators"].append({**operator_data(c), "inputs": list(op.inputs), "does": describe(op)})
-        for op in found.graph.sinks:
-            summary["results"][op.name] = result_data(found.recording, history, op)
+        for op in view.graph.sinks:
+            summary["results"][op.name] = result_data(view.recording, history, op)
     return summary
 
 
 # --- parts of it --------------------------------------------------------------------------------------------
 
 
-def _graph(found: FoundRecording) -> Graph:
-    if found.graph is None:
+def _graph(view: RecordingView) -> Graph:
+    if view.graph is None:
         raise RecordingError(
-            f"The workflow of {found.path} cannot be read.",
-            hint=found.damage or "The run has only just started.",
+            f"The workflow of {view.path} cannot be read.",
+            hint=view.damage or "The run has only just started.",
         )
-    return found.graph
+    return view.graph
 
 
-def _show_rows(found: FoundRecording, sink: str, rows: int, json: bool) -> None:
-    graph = _graph(found)
+def _show_rows(view: RecordingView, sink: str, rows: int, json: bool) -> None:
+    graph = _graph(view)
     names = [op.name for op in graph.sinks]
     if sink not in names:
-        raise UnknownName(sink, names, what=f"a sink of {found.path.name}")
+        raise UnknownName(sink, names, what=f"a sink of {view.path.name}")
     op = graph.ops[sink]
     written = isinstance(op, ops.Write)
-    result = result_data(found.recording, found.history, op)
-    kept = None if written else head_of(found.recording, found.history, sink, rows)
+    result = result_data(view.recording, view.history, op)
+    kept = None if written else head_of(view.recording, view.history, sink, rows)
     head = kept if kept is not None else pa.table({})
     if json:
         print_json({"sink": sink, **result, "head": head.to_pylist()})
@@ -233,11 +233,11 @@ def _show_rows(found: FoundRecording, sink: str, rows: int, json: bool) -> None:
         print_rows(output(), sink, head, result["rows"])
 
 
-def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) -> None:
-    names = [op.name for op in _graph(found).sources]
+def _show_rejected(view: RecordingView, source: str, rows: int, json: bool) -> None:
+    names = [op.name for op in _graph(view).sources]
     if source not in names:
-        raise UnknownName(source, names, what=f"a source of {found.path.name}")
-    table = read_rejected(found.recording, source)
+        raise UnknownName(source, names, what=f"a source of {view.path.name}")
+    table = read_rejected(view.recording, source)
     if json:
         print_json({"source": source, "rows": table.num_rows, "head": table.slice(0, rows).to_pylist()})
         return
@@ -247,8 +247,8 @@ def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) ->
         console.print(Text.assemble((f"{rejected_place(row)}: ", "dim"), row["text"]), soft_wrap=True)
 
 
-def _show_code(found: FoundRecording, operator: str, json: bool) -> None:
-    coded = {n: op for n, op in _graph(found).ops.items() if isinstance(op, ops.Python | ops.Batches)}
+def _show_code(view: RecordingView, operator: str, json: bool) -> None:
+    coded = {n: op for n, op in _graph(view).ops.items() if isinstance(op, ops.Python | ops.Batches)}
     if operator not in coded:
         raise UnknownName(operator, coded, what="an operator with Python code")
     op = coded[operator]
@@ -272,8 +272,8 @@ def _print_code(console: Console, text: str) -> None:
         print(text.rstrip())
 
 
-def _show_log(found: FoundRecording, json: bool) -> None:
-    facts = [msgspec.to_builtins(f) for f in found.facts]
+def _show_log(view: RecordingView, json: bool) -> None:
+    facts = [msgspec.to_builtins(f) for f in view.facts]
     if json:
         print_json(facts)
         return
@@ -286,5 +286,5 @@ def _show_log(found: FoundRecording, json: bool) -> None:
             Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest),
             soft_wrap=True,
         )
-    if found.damage is not None:
-        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
+    if view.damage is not None:
+        console.print(Text(f"Damaged: {view.damage}", style="red"), soft_wrap=True)

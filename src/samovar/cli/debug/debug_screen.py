@@ -189,8 +189,8 @@ class Screen:
             if page["items"]:
                 self.console.print(grid)
             if page["pages"] > page["page"]:
-                found = f" search {search}" if search is not None else ""
-                more = f"state {operator} {page['name']}{found} page {page['page'] + 1}"
+                searched = f" search {search}" if search is not None else ""
+                more = f"state {operator} {page['name']}{searched} page {page['page'] + 1}"
                 self._say(f"  more: {more}", "dim")
 
     def _pending(self, answer: PromptAnswer) -> None:

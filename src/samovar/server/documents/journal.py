@@ -69,13 +69,13 @@ def _read(path: Path) -> tuple[list[bytes], int]:
         data = path.read_bytes()
     except FileNotFoundError:
         return [], 0
-    found: list[bytes] = []
+    updates: list[bytes] = []
     at = 0
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
         update = data[at + _HEAD.size : at + _HEAD.size + length]
         if len(update) < length or zlib.crc32(update) != checksum:
             break
-        found.append(update)
+        updates.append(update)
         at += _HEAD.size + length
-    return found, at
+    return updates, at

@@ -173,7 +173,7 @@ def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
     """Give operators other logic while they run."""
     run = execution.going()
     if run.recording is None:  # runs of the workbench are recorded
-        raise WorkflowError("Expected a run that is recorded, to know its operators by.")
+        raise WorkflowError("Expected a recorded run: its recording holds its operators.")
     workflow = sv.open(run.recording).workflow
     changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
     run.modify(changes, consistency=given.consistency)
@@ -230,7 +230,7 @@ def other_logic(workflow: sv.Workflow, name: str, given: Any) -> Any:
     """What the library takes for an operator: an instance made from code, or SQL and fields as they are."""
     op = workflow.graph().ops.get(name)
     if op is None:
-        raise WorkflowError(f"Expected an operator of the run, got '{name}'.", operator=name)
+        raise WorkflowError(f"No operator '{name}' in the run.", operator=name)
     if isinstance(op, ops.Python):
         if not isinstance(given, str):
             raise WorkflowError(f"Expected the code of '{name}' as text.", operator=name)

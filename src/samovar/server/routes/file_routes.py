@@ -29,10 +29,10 @@ def list_files(the: The) -> list[dict[str, Any]]:
 @router.get("/files/{path:path}")
 def download(the: The, path: str) -> FileResponse:
     """A file's bytes."""
-    found = the.workspace.existing_file(path)
-    if not found.is_file():
+    file = the.workspace.existing_file(path)
+    if not file.is_file():
         raise NotInWorkspace(f"Expected a file, got the folder '{path}'.")
-    return FileResponse(found, media_type="application/octet-stream", filename=found.name)
+    return FileResponse(file, media_type="application/octet-stream", filename=file.name)
 
 
 @router.put("/files/{path:path}", status_code=201)
@@ -61,8 +61,8 @@ async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
 @router.delete("/files/{path:path}", status_code=204)
 def delete(the: The, path: str) -> None:
     """Delete a file, or a folder with all that is in it."""
-    found = the.workspace.existing_file(path)
+    file = the.workspace.existing_file(path)
     try:
-        shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
+        shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
     except OSError as error:
         raise StorageProblem(f"'{path}' could not be deleted: {error.strerror or error}.") from error

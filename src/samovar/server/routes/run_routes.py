@@ -137,7 +137,7 @@ def _flow_of(the: Parts, document: dict[str, Any], to: str | None) -> sv.Workflo
     flow = load(document, folder=the.workspace.files)
     if to is not None:
         flow = flow.up_to(to)
-    flow.graph()  # wrong edges are told before anything is queued
+    flow.graph()  # raises for wrong edges before anything is queued
     return flow
 
 
