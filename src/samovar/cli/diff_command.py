@@ -1,4 +1,4 @@
-"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: they cannot be compared."""
+"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: not comparable."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from samovar.errors import SamovarError
 from samovar.ids import VERSION
 from samovar.server.auth import Guard
-from samovar.server.error_answers import problem_data, problem_of, status_of
+from samovar.server.error_answers import problem_data, problem_fields, status_of
 from samovar.server.limits import SizeGuard, TooLarge
 from samovar.server.routes import (
     chart_routes,
@@ -105,7 +105,7 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(TooLarge)
     async def too_large(_: Request, error: TooLarge) -> AsciiResponse:
-        problem = problem_of("TooLarge", error.detail, error.hint)
+        problem = problem_fields("TooLarge", error.detail, error.hint)
         return AsciiResponse({"error": problem}, error.status_code, {"connection": "close"})
 
     @app.exception_handler(RequestValidationError)
@@ -113,12 +113,12 @@ def _answer_errors(app: FastAPI) -> None:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         hint = "See /openapi.json for what this route takes."
-        return AsciiResponse({"error": problem_of("BadRequest", f"{where}: {first['msg']}.", hint)}, 422)
+        return AsciiResponse({"error": problem_fields("BadRequest", f"{where}: {first['msg']}.", hint)}, 422)
 
     @app.exception_handler(UnicodeError)
     async def no_text(_: Request, error: UnicodeError) -> AsciiResponse:
         return AsciiResponse(
-            {"error": problem_of("BadRequest", f"Expected text in Unicode, got {error}.")}, 422
+            {"error": problem_fields("BadRequest", f"Expected text in Unicode, got {error}.")}, 422
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from samovar import errors
 
-__all__ = ["problem_data", "problem_of", "status_of"]
+__all__ = ["problem_data", "problem_fields", "status_of"]
 
 _STATUS: tuple[tuple[type[errors.SamovarError], int], ...] = (
     (errors.NotInWorkspace, 404),
@@ -29,10 +29,10 @@ def status_of(error: errors.SamovarError) -> int:
 
 def problem_data(error: errors.SamovarError) -> dict[str, Any]:
     """An error of the library as plain data."""
-    return problem_of(type(error).__name__, error.text, error.hint, error.operator)
+    return problem_fields(type(error).__name__, error.text, error.hint, error.operator)
 
 
-def problem_of(
+def problem_fields(
     kind: str, message: str, hint: str | None = None, operator: str | None = None
 ) -> dict[str, Any]:
     """The form in which every problem is sent."""

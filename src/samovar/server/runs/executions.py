@@ -19,7 +19,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from samovar.errors import CommandRefused, NotInWorkspace, SamovarError, WorkspaceError
-from samovar.server.error_answers import problem_data, problem_of
+from samovar.server.error_answers import problem_data, problem_fields
 from samovar.server.json_values import row_data
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class Executions:
             execution.error = problem_data(error)
         except Exception as error:
             log.exception("execution %s", execution.id)
-            execution.error = problem_of(type(error).__name__, str(error))
+            execution.error = problem_fields(type(error).__name__, str(error))
         if execution.stopped_by is not None and ended == "failed" and execution.run is None:
             ended = "stopped"
         execution._status = ended
