@@ -21,7 +21,7 @@ import typer
 from rich.text import Text
 
 from samovar.cli.named_recordings import head_of, operator_data, rejected_place, result_data
-from samovar.cli.terminal import error_data, messages, output, print_json, print_rows
+from samovar.cli.terminal import error_data, messages, output, print_json, print_line, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
 from samovar.runtime.display import counted, duration, size
@@ -156,7 +156,7 @@ def _follow_holding(run: Run, wanted: Output) -> None:
         if run.holds and not wanted.quiet:
             console = messages()
             console.print(Text(str(run.holds[0]), style="yellow"))
-            console.print(f"It waits for a decision: samovar attach {shown(run.store.path)}", soft_wrap=True)
+            print_line(console, f"It waits for a decision: samovar attach {shown(run.store.path)}")
 
 
 def _prompt(run: Run) -> None:
@@ -192,7 +192,7 @@ def _print_failed(run: Run) -> None:
     if run.recording is not None:
         console = messages()
         console.print(f"Run {run.id} failed. {_epochs(run.progress.epoch)} kept.", style="red")
-        console.print(f"To go on once the cause is gone: {_resume_command(run)}", soft_wrap=True)
+        print_line(console, f"To go on once the cause is gone: {_resume_command(run)}")
 
 
 def _epochs(n: int) -> str:
@@ -273,7 +273,7 @@ def _print_summary(run: Run, wanted: Output) -> None:
             continue
         if isinstance(op, ops.Write):
             written = f": {rows:,} rows written to {op.path}"
-            console.print(Text.assemble((op.name, "bold"), written), soft_wrap=True)
+            print_line(console, Text.assemble((op.name, "bold"), written))
             continue
         head = head_of(run.store, run.history, op.name, wanted.rows)
         if head is not None:
@@ -284,10 +284,10 @@ def _print_summary(run: Run, wanted: Output) -> None:
         _print_rejected(console, run, source, n)
     if run.recording is not None:
         total = sum(run.store.sizes().values())
-        console.print(
+        print_line(
+            console,
             f"{run.id}: {counted(run.progress.epoch, 'epoch')} in {duration(run.progress.seconds)}, "
             f"recorded in {shown(run.recording)} ({size(total)}).",
-            soft_wrap=True,
         )
 
 
@@ -295,12 +295,12 @@ def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
     kept = f"{counted(n, 'row')} of '{source}' did not parse, kept as rejected:"
     console.print(Text(kept, style="yellow"))
     for row in _rejected(run, source):
-        console.print(Text(f"  {shown(rejected_place(row))}: {row['text'][:80]}"), soft_wrap=True)
+        print_line(console, f"  {shown(rejected_place(row))}: {row['text'][:80]}")
     hint = reading_hint(read_sources(run.store).get(source))
     if hint:
-        console.print(f"  {hint}", soft_wrap=True)
+        print_line(console, f"  {hint}")
     if n > _REJECTED_SHOWN and run.recording is not None:
-        console.print(f"  samovar show {run.id} --rejected {source} shows all of them.", soft_wrap=True)
+        print_line(console, f"  samovar show {run.id} --rejected {source} shows all of them.")
 
 
 def shown(path: Any) -> str:

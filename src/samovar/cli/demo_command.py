@@ -13,7 +13,7 @@ from rich.text import Text
 
 from samovar.cli.conductor import Output, conduct, session, shown
 from samovar.cli.shared_options import Record, RunOn
-from samovar.cli.terminal import output
+from samovar.cli.terminal import output, print_line
 from samovar.demo import fraud
 from samovar.demo.export import export as write_export
 from samovar.demo.findings import cut_off, sentences
@@ -73,9 +73,8 @@ def report(console: Console, run: Run, payments: Path) -> None:
     for command, purpose in _commands(where):
         console.print(Text.assemble("  ", (f"{command:<38}", "cyan"), f" {purpose}"))
     past = f'sv.open("{shown(run.recording)}")'
-    console.print(
-        Text.assemble("  in Python: ", (past, "cyan"), ' gives .result("S"), .progress, .workflow'),
-        soft_wrap=True,
+    print_line(
+        console, Text.assemble("  in Python: ", (past, "cyan"), ' gives .result("S"), .progress, .workflow')
     )
 
 
@@ -101,14 +100,12 @@ def _open_workbench(spark: Any) -> None:
     try:
         check_packages()
     except EnvironmentProblem as problem:
-        console.print(f"\n{problem}", soft_wrap=True)
+        print_line(console, f"\n{problem}")
         return
 
     def ready(link: str) -> None:
-        console.print(Text.assemble("\nIn the browser: ", (link, "bold cyan")), soft_wrap=True)
-        console.print(
-            "Ctrl-C ends it; `samovar serve --workspace demo-workspace` opens it again.", soft_wrap=True
-        )
+        print_line(console, Text.assemble("\nIn the browser: ", (link, "bold cyan")))
+        print_line(console, "Ctrl-C ends it; `samovar serve --workspace demo-workspace` opens it again.")
 
     serve(Path("demo-workspace"), example="fraud", session=spark, ready=ready)
 
@@ -117,8 +114,7 @@ def _export(folder: Path, rows: int) -> None:
     console = output()
     written: list[Any] = write_export(folder, rows)
     for path in written:
-        console.print(f"wrote {path}", soft_wrap=True)
-    console.print(
-        f"Edit them, then: samovar run {folder / 'fraud.yaml'}, or samovar run {folder / 'fraud.py'}",
-        soft_wrap=True,
+        print_line(console, f"wrote {path}")
+    print_line(
+        console, f"Edit them, then: samovar run {folder / 'fraud.yaml'}, or samovar run {folder / 'fraud.py'}"
     )

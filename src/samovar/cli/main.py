@@ -2,16 +2,16 @@
 
 Adding a verb takes two steps:
 
-1. `cli/<verb>.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help text of
-   `samovar <verb> --help`. (A verb with verbs of its own defines `app`, a `typer.Typer`, instead.)
+1. `cli/<verb>_command.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help text of
+   `samovar <verb> --help`.
 2. A line in `VERBS` below: the name and what `samovar --help` says about it.
 
 A verb's module is imported only when that verb is used, so it may import Spark and the rest at its top, and
-`samovar --help` stays fast. A name that is a Python keyword or has a dash is spelled with underscores: `a-b` is the
-function `a_b` in `cli/a_b.py`.
+`samovar --help` stays fast. A dash in a verb is an underscore in Python: `a-b` is the function `a_b` in
+`cli/a_b_command.py`.
 
-Verbs raise `SamovarError` for what the user can do something about, and `typer.Exit(code)` for an outcome that is no
-error of theirs; they never print a traceback. `main` turns errors into one screen on stderr and an exit code: 1 for
+Verbs raise `SamovarError` for what the user can do something about, and `typer.Exit(code)` for an outcome that is not
+an error; they never print a traceback. `main` turns errors into one screen on stderr and an exit code: 1 for
 an error, 2 for a wrong command line, 130 for Ctrl-C. `--debug`, or `SAMOVAR_DEBUG` in the environment, lets the
 traceback through.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -62,10 +63,8 @@ class _LazyVerbs(typer.core.TyperGroup):
 def _load(verb: str) -> Any:
     name = verb.replace("-", "_")
     module = importlib.import_module(f"samovar.cli.{_ROOMS.get(name, '')}{name}_command")
-    verb_app = getattr(module, "app", None)
-    if verb_app is None:
-        verb_app = typer.Typer(add_completion=False)
-        verb_app.command(verb)(getattr(module, name))
+    verb_app = typer.Typer(add_completion=False)
+    verb_app.command(verb)(getattr(module, name))
     command = typer.main.get_command(verb_app)
     command.name = verb
     return command
@@ -152,11 +151,8 @@ def _report(title: str, message: str, hint: str | None) -> None:
 
 
 def _spaced(name: str) -> str:
-    """`RecordingInUse` as `Recording in use`; what already has spaces stays."""
-    if " " in name:
-        return name
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).split()
-    return " ".join(words).capitalize()
+    """`RecordingInUse` as `Recording in use`; a name with spaces stays as it is."""
+    return name if " " in name else re.sub(r"(?<!^)[A-Z]", lambda letter: f" {letter[0].lower()}", name)
 
 
 def _fit(lines: list[str], room: int) -> list[str]:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from samovar.cli.named_recordings import RecordingView, look
 from samovar.cli.shared_options import Folder
-from samovar.cli.terminal import listing, output, print_json
+from samovar.cli.terminal import listing, output, print_json, print_line
 from samovar.record.store import find_recordings
 from samovar.runtime.display import count, duration, size
 
@@ -43,9 +43,8 @@ def runs(
         return
     console = output()
     if not listed:
-        console.print(
-            f"No recordings in {folder}. `samovar demo` makes one; --dir names another folder.",
-            soft_wrap=True,
+        print_line(
+            console, f"No recordings in {folder}. `samovar demo` makes one; --dir names another folder."
         )
         return
     numbers = ("epochs", "tuples", "took", "size")
@@ -65,7 +64,7 @@ def runs(
     console.print(table)
     for run in listed:
         if run["damage"]:
-            console.print(Text(f"{run['run']}: {run['damage']}", style="red"), soft_wrap=True)
+            print_line(console, f"{run['run']}: {run['damage']}", "red")
 
 
 def _summary(view: RecordingView) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from samovar.cli.conductor import spark_settings
 from samovar.cli.shared_options import Conf, RunOn, bytes_of
-from samovar.cli.terminal import output
+from samovar.cli.terminal import output, print_line
 from samovar.server.startup import check_packages
 from samovar.server.startup import serve as run_server
 
@@ -74,8 +74,8 @@ def serve(
     )
 
     def ready(link: str) -> None:
-        console.print(Text.assemble("Workbench: ", (link, "bold cyan")), soft_wrap=True)
-        console.print(f"Workspace: {workspace.absolute()}   Ctrl-C ends it.", soft_wrap=True)
+        print_line(console, Text.assemble("Workbench: ", (link, "bold cyan")))
+        print_line(console, f"Workspace: {workspace.absolute()}   Ctrl-C ends it.")
 
     run_server(
         workspace,

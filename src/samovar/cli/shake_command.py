@@ -11,7 +11,7 @@ from samovar.cli.conductor import Output, session, spark_settings
 from samovar.cli.diff_arguments import depends_of, equality_of, is_document, report_problem
 from samovar.cli.named_workflows import is_python, load_flow, load_function
 from samovar.cli.shared_options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import output, print_json, print_line
 from samovar.diff import shake as shake_program
 from samovar.errors import SamovarError, WorkflowError
 
@@ -70,7 +70,7 @@ def shake(
             {"same": report.passed, "executions": report.executions, "pair": pair, "problem": report.problem}
         )
     else:
-        output().print(report.explain(), markup=False, soft_wrap=True)
+        print_line(output(), report.explain())
     raise typer.Exit(0 if report.passed else 1)
 
 

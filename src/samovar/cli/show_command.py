@@ -27,7 +27,7 @@ from samovar.cli.named_recordings import (
 )
 from samovar.cli.runs_command import STYLES
 from samovar.cli.shared_options import Folder, OneRun
-from samovar.cli.terminal import listing, output, print_json, print_rows
+from samovar.cli.terminal import listing, output, print_json, print_line, print_rows
 from samovar.errors import RecordingError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
@@ -91,22 +91,19 @@ def _show_run(view: RecordingView, epochs: bool) -> None:
             style="dim",
         )
     if view.damage is not None:
-        console.print(Text(f"Damaged: {view.damage}", style="red"), soft_wrap=True)
+        print_line(console, f"Damaged: {view.damage}", "red")
     if view.graph is not None:
         console.print()
         console.print(_workflow_table(view, view.graph))
     where = "" if str(view.path.parent) == "runs" else f" --dir {view.path.parent}"
     for source, n in history.rejected().items():
         command = f"samovar show {view.path.name} --rejected {source}{where}"
-        console.print(
-            Text(f"{counted(n, 'row')} of '{source}' did not parse: {command}", style="yellow"),
-            soft_wrap=True,
-        )
+        print_line(console, f"{counted(n, 'row')} of '{source}' did not parse: {command}", "yellow")
         with contextlib.suppress(RecordingError):  # of a damaged recording, what there is
             hint = reading_hint(read_sources(view.recording).get(source))
-            console.print(f"  {hint}", style="dim", soft_wrap=True) if hint else None
+            print_line(console, f"  {hint}", "dim") if hint else None
     for name, result in history.published.items():
-        console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
+        print_line(console, f"{name}: {result.files:,} files written to {result.path}")
     if epochs:
         console.print()
         console.print(_epoch_table(history.epochs))
@@ -117,15 +114,13 @@ def _show_run(view: RecordingView, epochs: bool) -> None:
     for fact in view.facts:
         if isinstance(fact, RunResumed) and fact.damaged:
             note = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
-            console.print(Text(note, style="yellow"), soft_wrap=True)
+            print_line(console, note, "yellow")
     if history.ended is not None and history.ended.error:
         console.print()
-        console.print(Text(history.ended.error, style="red"), soft_wrap=True)
+        print_line(console, history.ended.error, "red")
     if view.status in ("failed", "stopped", "interrupted"):
         where = where.replace("--dir", "--record")
-        console.print(
-            f"To go on with it: samovar run --resume {view.path.name}{where}", style="dim", soft_wrap=True
-        )
+        print_line(console, f"To go on with it: samovar run --resume {view.path.name}{where}", "dim")
 
 
 def _workflow_table(view: RecordingView, graph: Graph) -> Table:
@@ -228,7 +223,7 @@ def _show_rows(view: RecordingView, sink: str, rows: int, json: bool) -> None:
         print_json({"sink": sink, **result, "head": head.to_pylist()})
     elif written:
         about = f"{result['rows']:,} rows of {result['format']}, written to {result['path']}"
-        output().print(f"{sink}: {about}", soft_wrap=True)
+        print_line(output(), f"{sink}: {about}")
     else:
         print_rows(output(), sink, head, result["rows"])
 
@@ -244,7 +239,7 @@ def _show_rejected(view: RecordingView, source: str, rows: int, json: bool) -> N
     console = output()
     console.print(Text.assemble((source, "bold"), f": {counted(table.num_rows, 'row')} rejected"))
     for row in table.slice(0, rows).to_pylist():
-        console.print(Text.assemble((f"{rejected_place(row)}: ", "dim"), row["text"]), soft_wrap=True)
+        print_line(console, Text.assemble((f"{rejected_place(row)}: ", "dim"), row["text"]))
 
 
 def _show_code(view: RecordingView, operator: str, json: bool) -> None:
@@ -282,9 +277,8 @@ def _show_log(view: RecordingView, json: bool) -> None:
         when = datetime.fromtimestamp(fact.pop("at")).astimezone()
         kind = fact.pop("fact")
         rest = "  ".join(f"{k}={shortened(' '.join(str(v).split()), 160)}" for k, v in fact.items())
-        console.print(
-            Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest),
-            soft_wrap=True,
+        print_line(
+            console, Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest)
         )
     if view.damage is not None:
-        console.print(Text(f"Damaged: {view.damage}", style="red"), soft_wrap=True)
+        print_line(console, f"Damaged: {view.damage}", "red")

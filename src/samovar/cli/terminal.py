@@ -17,7 +17,16 @@ from rich.text import Text
 from samovar.errors import SamovarError
 from samovar.runtime.display import counted
 
-__all__ = ["error_data", "listing", "messages", "output", "print_json", "print_rows", "row_table"]
+__all__ = [
+    "error_data",
+    "listing",
+    "messages",
+    "output",
+    "print_json",
+    "print_line",
+    "print_rows",
+    "row_table",
+]
 
 _PIPED = 140
 """Columns where no terminal says how many there are."""
@@ -31,6 +40,11 @@ def output() -> Console:
 def messages() -> Console:
     """The console of everything else: stderr."""
     return Console(stderr=True, highlight=False)
+
+
+def print_line(console: Console, text: str | Text, style: str = "") -> None:
+    """Print a text as it is: long lines are not wrapped, and brackets are not markup."""
+    console.print(Text(text, style=style) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def print_json(value: Any, *, indent: int | None = 2, to_stderr: bool = False) -> None:

@@ -69,26 +69,23 @@ class Modify(Asked):
     consistency: Literal["strict", "backward", "none"] = "strict"
 
 
-class NewWatch(Asked):
+class NewWatch(Look):
     """Mark each tuple an operator takes that meets a condition: SQL over the operator's input columns."""
 
-    operator: str = Field(max_length=200)
     condition: str = Field(max_length=10_000)
 
 
-class NewBreakpoint(Asked):
+class NewBreakpoint(Look):
     """Pause at a tuple that meets a condition (Python for a Python operator, else SQL), or after so many tuples."""
 
-    operator: str = Field(max_length=200)
     condition: str | None = Field(None, max_length=10_000)
     tuples: int | None = Field(None, ge=1)
     outputs: int | None = Field(None, ge=1)
 
 
-class Mark(Asked):
+class Mark(Look):
     """Mark this moment of the run."""
 
-    operator: str = Field(max_length=200)
     note: str = Field("", max_length=2000)
 
 
@@ -154,9 +151,8 @@ def console(execution: Target) -> list[dict[str, Any]]:
 def retry(the: The, execution: Target, given: Retry) -> dict[str, Any]:
     """Process a held tuple again, as it is or with other values."""
     execution.going().retry(given.row, operator=given.operator)
-    did = "had a held tuple processed again" + (
-        f" with {', '.join(given.row)} changed" if given.row is not None else ""
-    )
+    changed = f" with {', '.join(given.row)} changed" if given.row is not None else ""
+    did = f"had a held tuple processed again{changed}"
     return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
@@ -177,10 +173,8 @@ def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
     workflow = sv.open(run.recording).workflow
     changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
     run.modify(changes, consistency=given.consistency)
-    names = ", ".join(changes)
-    return the.executions.announce(
-        execution, given.by, f"changed {names} ({given.consistency})", operator=next(iter(changes), None)
-    ).data()
+    did = f"changed {', '.join(changes)} ({given.consistency})"
+    return the.executions.announce(execution, given.by, did, operator=next(iter(changes), None))
 
 
 @router.post("/watch")
