@@ -61,12 +61,12 @@ class Output:
 
     @property
     def display(self) -> bool:
-        """Whether people watch the progress."""
+        """Whether the progress is displayed."""
         return not (self.json or self.events or self.quiet)
 
     @property
     def watched(self) -> bool:
-        """Whether they watch it on a terminal: epochs are short then."""
+        """Whether the progress is displayed on a terminal: epochs are short then."""
         return self.display and sys.stderr.isatty()
 
 
@@ -109,7 +109,7 @@ def telling(wanted: Output) -> Iterator[None]:
 def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> Run:
     """Start a run, follow it to its end, and print its summary. Raises what made it fail, or Exit(130) on Ctrl-C.
 
-    `hold`: a tuple that is held brings up a prompt, where somebody can type.
+    `hold`: a held tuple opens a prompt, if there is a terminal.
     """
     with telling(wanted):
         run = begin()

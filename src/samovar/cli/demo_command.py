@@ -74,7 +74,7 @@ def report(console: Console, run: Run, payments: Path) -> None:
         console.print(Text.assemble("  ", (f"{command:<38}", "cyan"), f" {purpose}"))
     past = f'sv.open("{shown(run.recording)}")'
     print_line(
-        console, Text.assemble("  in Python: ", (past, "cyan"), ' gives .result("S"), .progress, .workflow')
+        console, Text.assemble("  in Python: ", (past, "cyan"), ' has .result("S"), .progress, .workflow')
     )
 
 

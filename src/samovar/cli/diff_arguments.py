@@ -54,7 +54,7 @@ def equality_of(columns: str | None, tolerance: list[str], relative: float | Non
 
 
 def is_document(given: str) -> bool:
-    """Whether a path is a workflow: a Python file, a YAML document, or JSON that says so."""
+    """Whether a path is a workflow: a Python file, a YAML document, or JSON with `operators`."""
     name, _, _ = given.partition(".py:")
     path = Path(given if name == given else f"{name}.py")
     if path.suffix in (".py", ".yaml", ".yml"):
@@ -86,7 +86,7 @@ def operand(given: str, folder: Path, spark: SparkSession) -> Any:
 
 
 def verdict_data(verdict: TableVerdict, rows: int) -> dict[str, Any]:
-    """A verdict as plain data."""
+    """A verdict as plain data for `--json`, with that many rows of each side."""
     return {
         "equivalent": verdict.equivalent,
         "depends": verdict.depends,

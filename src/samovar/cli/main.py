@@ -2,9 +2,9 @@
 
 Adding a verb takes two steps:
 
-1. `cli/<verb>_command.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help text of
-   `samovar <verb> --help`.
-2. A line in `VERBS` below: the name and what `samovar --help` says about it.
+1. `cli/<verb>_command.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help
+   text of `samovar <verb> --help`.
+2. A line in `VERBS` below: the name and its line in `samovar --help`.
 
 A verb's module is imported only when that verb is used, so it may import Spark and the rest at its top, and
 `samovar --help` stays fast. A dash in a verb is an underscore in Python: `a-b` is the function `a_b` in
@@ -160,7 +160,7 @@ def _fit(lines: list[str], room: int) -> list[str]:
         return lines
     head = room // 2
     tail = room - head - 1
-    return [*lines[:head], f"... {len(lines) - head - tail} lines left out ...", *lines[-tail:]]
+    return [*lines[:head], f"... {len(lines) - head - tail} lines skipped ...", *lines[-tail:]]
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
 
 @dataclass(frozen=True)
 class RecordingView:
-    """What could be read of a recording. `damage` says what could not."""
+    """What could be read of a recording. `damage`: what could not be read, and why."""
 
     recording: Recording
     facts: list[AnyFact]
@@ -101,7 +101,7 @@ class RecordingView:
 
     @property
     def tuples(self) -> int:
-        """Tuples the sources gave."""
+        """The number of tuples that the sources gave."""
         totals = self.history.totals()
         if self.graph is None:
             return 0

@@ -139,7 +139,7 @@ def _resumed(
     if view.damage is None and view.history.started is None:
         raise RecordingError(
             f"The recording {path} holds no start of a run.",
-            hint="Start the workflow anew: samovar run FLOW.",
+            hint="Start the workflow again: samovar run FLOW.",
         )
     past = open_recording(path.absolute())  # Spark may have another current folder
     if wanted.display:

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _PIPED = 140
-"""Columns where no terminal says how many there are."""
+"""The width of the output where it is not a terminal."""
 
 
 def output() -> Console:
@@ -38,7 +38,7 @@ def output() -> Console:
 
 
 def messages() -> Console:
-    """The console of everything else: stderr."""
+    """The console of progress, notes and errors: stderr."""
     return Console(stderr=True, highlight=False)
 
 

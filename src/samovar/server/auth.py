@@ -7,7 +7,7 @@ come from a page of this server (`Origin`), and requests to a server on loopback
 so that no other site's page can use the browser's cookie.
 
 Behind a proxy, pages come from the proxy's address, the public one: it counts as an address of this server, whether the
-proxy hands on its own `Host` or not. If that address has TLS, the cookie goes over nothing else.
+proxy sends its own `Host` or not. If that address has TLS, the browser sends the cookie over TLS alone.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _items(value: Collection[Any], depth: int) -> Any:
 
 
 def row_data(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row, column by column."""
+    """A row as JSON holds it, column by column."""
     return None if row is None else {str(k): plain(v) for k, v in row.items()}
 
 
@@ -101,7 +101,7 @@ def map_data(value: Mapping[Any, Any], start: int, entries: Iterable[tuple[Any, 
 
 
 def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]:
-    """An operator of a run that goes on: its state, and what it has in flight (None: nobody asked)."""
+    """An operator of a run that has not ended: its state, and its tuples in flight (None: not asked for)."""
     return {
         "operator": seen.operator,
         "epoch": seen.epoch,
@@ -115,7 +115,7 @@ def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]
 
 
 def change_data(change: StateChange) -> dict[str, Any]:
-    """What a step changed."""
+    """A change of an operator's state as plain data."""
     return {
         "operator": change.operator,
         "name": change.name,
@@ -127,7 +127,7 @@ def change_data(change: StateChange) -> dict[str, Any]:
 
 
 def step_data(step: StepInfo) -> dict[str, Any]:
-    """A computation step."""
+    """A computation step as plain data; outputs and changes are cut to a hundred."""
     return {
         "operator": step.operator,
         "port": step.port,

@@ -23,10 +23,10 @@ _PATIENCE = 30.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes; None: no limit."""
+    """The largest sizes in bytes; None: no limit."""
 
     body: int | None = 16 * 10**6
-    """Of a request that is no upload. A document of a thousand operators has half a megabyte."""
+    """Of a request that is not an upload. A document of a thousand operators has half a megabyte."""
     upload: int | None = 4 * 10**9
     """Of one file."""
     quota: int | None = None

@@ -28,7 +28,7 @@ class Outbox(Generic[Message]):
 
     @property
     def bytes(self) -> int:
-        """How much waits."""
+        """The size of all messages that wait."""
         return self._bytes
 
     def put(self, message: Message) -> None:

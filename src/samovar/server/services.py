@@ -25,7 +25,7 @@ __all__ = ["Parts", "The"]
 
 @dataclass
 class Parts:
-    """What routes work with."""
+    """The parts of the server that routes use."""
 
     workspace: Workspace
     engine: Engine

@@ -50,7 +50,7 @@ class Engine:
         return self._session is not None
 
     def session(self) -> SparkSession:
-        """The session; starting it takes seconds."""
+        """The session, started if there is none, which takes seconds."""
         with self._lock:
             self._used = time.monotonic()
             if self._session is None:

@@ -105,7 +105,7 @@ class Workspace:
         return path
 
     def list_files(self, limit: int = 5000) -> list[dict[str, Any]]:
-        """Files below `files`, each with path, size and time of change; hidden ones are left out."""
+        """Files below `files`, each with path, size and time of change; hidden files are skipped."""
         listed: list[dict[str, Any]] = []
         for folder, names, files in os.walk(self.files):
             names[:] = sorted(n for n in names if not n.startswith("."))

@@ -86,14 +86,14 @@ def debug(
 
 
 def open_at(past: Past, moment: Moment, spark: SparkSession, *, prompt: bool, json: bool = False) -> None:
-    """The debugger at a moment of a recording: a prompt, or, where nobody could type, what is there."""
+    """Open the debugger at a moment of a recording: a prompt, or without a terminal a drawing of the moment."""
     debugger = Debugger(past)
     debugger.move(moment)
     Talk(debugger, spark, json).go(None if prompt else ["where"])
 
 
 def scripted(command: str | None, script: Path | None) -> list[str] | None:
-    """The commands of a script; None when somebody types them."""
+    """The commands of -c or --script; None when they come from stdin."""
     if command is not None and script is not None:
         raise typer.BadParameter("Give commands with -c, or a file of them, not both.", param_hint="--script")
     if command is not None:
@@ -131,7 +131,7 @@ class Talk:
     # --- where commands come from -----------------------------------------------------------------------------------
 
     def go(self, commands: list[str] | None) -> None:
-        """Run a script, or what somebody types; without a terminal, what comes line by line."""
+        """Run a script, or else what is typed at a prompt; without a terminal, each line of stdin."""
         if commands is None and sys.stdin.isatty() and not self.json:
             self.prompt()
             return

@@ -1,4 +1,4 @@
-"""Where somebody is in the past of a run: a moment, the operator looked at, and the way back. Knows no commands."""
+"""A place in the past of a run: a moment, the operator looked at, and the way back. Knows no commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DebugPlace:
 
     @property
     def error(self) -> str | None:
-        """What made the run fail."""
+        """The error that a failed run ended with; None for other runs."""
         ended = self.past.history.ended
         return ended.error if ended is not None and self.failed else None
 
@@ -70,7 +70,7 @@ class DebugPlace:
         return Bookmark(self._moment, self.operator, self.inside, self.before)
 
     def restore(self, mark: Bookmark) -> None:
-        """Go back to a mark."""
+        """Return to a place that `mark` returned."""
         self._moment, self.operator = mark.moment, mark.operator
         self.inside, self.before = mark.inside, mark.before
 
@@ -117,7 +117,7 @@ class DebugPlace:
         }
 
     def waiting(self, name: str, counters: Mapping[str, Counters]) -> int:
-        """How many tuples wait at an operator: given and not taken; all that is left where a source gives them."""
+        """The number of tuples that wait at an operator: given upstream and not taken; of a source, all that are left."""
         taken, whole = counters.get(name, Counters()).taken, self.totals.get(name, Counters()).taken
         total = 0
         for port, up in enumerate(self.graph.ops[name].inputs):

@@ -95,7 +95,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def change_data(change: Any) -> dict[str, Any]:
-    """A change as plain fields; `kind` tells an absent value from a null one."""
+    """A change as plain fields; `kind` distinguishes an absent value from a null."""
     kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
     return {
         "operator": change.operator,

@@ -122,7 +122,7 @@ def split_commands(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Names:
-    """What can be named: `states` gives an operator's state names without computing anything."""
+    """What can be named: `states` returns an operator's state names without computing anything."""
 
     operators: Sequence[str]
     sinks: Sequence[str]

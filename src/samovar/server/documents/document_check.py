@@ -68,7 +68,7 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
 
 
 def problem(error: SamovarError) -> Problem:
-    """A library error as a problem."""
+    """An error of the library as a problem to show at its operator."""
     message = error.message.replace(" (the document)", "")
     return Problem(message, error.hint, error.operator, type(error).__name__)
 

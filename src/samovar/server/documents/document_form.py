@@ -63,7 +63,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Reading:
-    """A shared document, read."""
+    """The workflow document that `read` found in a shared document."""
 
     document: dict[str, Any]
     layout: dict[str, tuple[float, float]] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class Room:
 
     @property
     def members(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return len(self._members)
 
     @property
@@ -221,7 +221,7 @@ def _refusal(error: BaseException, what: str) -> Refused:
 
 
 class Rooms:
-    """The rooms that are open. A room nobody is in is closed and opened again when somebody comes."""
+    """The open rooms. A room closes when its last member leaves, and opens again for the next one."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -254,7 +254,7 @@ class Rooms:
             self.leave(id, member)
 
     def people(self, id: str) -> int:
-        """How many are at a workflow."""
+        """The number of connections to a workflow."""
         room = self._open.get(id)
         return room.members if room is not None else 0
 

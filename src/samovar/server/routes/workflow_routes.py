@@ -121,7 +121,7 @@ def _plain_document(the: Parts, given: Document | str) -> Document:
         json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
         raise DocumentError(
-            "Expected numbers and texts that JSON can hold, got NaN, an infinity, or text that is no Unicode."
+            "Expected numbers and texts that JSON can hold, got NaN, an infinity, or text that is not Unicode."
         ) from None
     return document
 

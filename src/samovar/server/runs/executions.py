@@ -196,12 +196,12 @@ class Executions:
         return execution
 
     def list(self) -> list[Execution]:
-        """All of them, the newest last."""
+        """All executions, the newest last."""
         with self._lock:
             return list(self._all.values())
 
     def get(self, id: str) -> Execution:
-        """One by its id."""
+        """The execution with this id. Raises NotInWorkspace."""
         with self._lock:
             execution = self._all.get(id)
         if execution is None:

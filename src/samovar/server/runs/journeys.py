@@ -1,4 +1,4 @@
-"""Journeys: recordings that somebody travels in, and the moments they went to.
+"""Journeys: recordings that people travel in, and the moments they visited.
 
 Moments are named by short ids, so that a browser can hold them. A journey keeps the last few hundred; a moment that is
 forgotten can be visited again by its address: the jump that led there, and the steps after it. An address means the
@@ -79,7 +79,7 @@ def _key(value: Any, shown: Any) -> Any:
 
 
 class Journey:
-    """A recording that is travelled in."""
+    """A recording that people travel in, and the moments they visited."""
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self._path = path
@@ -95,7 +95,7 @@ class Journey:
     # --- going ----------------------------------------------------------------------------------------------------
 
     def visit(self, address: Address) -> dict[str, Any]:
-        """Go to the moment at an address."""
+        """Compute the moment at an address and keep it."""
         with self.lock:
             self.refresh()
             to = address.to
@@ -157,7 +157,7 @@ class Journey:
     # --- looking --------------------------------------------------------------------------------------------------
 
     def moment(self, id: str) -> dict[str, Any]:
-        """A moment that was gone to."""
+        """A moment that was visited before, as plain data."""
         with self.lock:
             return self._data(id)
 
@@ -227,7 +227,7 @@ class Journey:
             ]
 
     def at(self, id: str) -> Moment:
-        """The moment itself."""
+        """The moment under an id. Raises NotInWorkspace."""
         with self.lock:
             return self._moment(id)
 
@@ -244,7 +244,7 @@ class Journey:
             self.status = self.past.status
 
     def address(self, id: str) -> Address:
-        """Where a moment is."""
+        """The address of the moment under an id."""
         with self.lock:
             self._moment(id)
             return self._moments[id][1]
@@ -280,7 +280,7 @@ class Journeys:
         self._lock = threading.Lock()
 
     def enter(self, path: Path) -> Journey:
-        """The journey of a recording."""
+        """The journey of a recording, opened if need be; the least recently used one may be closed for it."""
         self._engine.session()  # may take seconds: not while the lock is held
         with self._lock:
             journey = self._open.pop(path, None) or Journey(path, self._engine)
@@ -290,7 +290,7 @@ class Journeys:
             return journey
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all journeys."""
         with self._lock:
             for journey in self._open.values():
                 journey.close()
