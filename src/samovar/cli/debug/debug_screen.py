@@ -284,7 +284,7 @@ class Screen:
             table.add_row(c["letter"], Text(c["usage"]), Text(c["does"]))
         self.console.print(table)
         self._say(
-            "Without OP, a command is about the operator used last. Commands may be shortened. An empty line repeats a step.",
+            "OP is by default the operator used last. Commands may be shortened. An empty line repeats a step.",
             "dim",
         )
 
