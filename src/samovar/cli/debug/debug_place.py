@@ -117,7 +117,7 @@ class DebugPlace:
         }
 
     def waiting(self, name: str, counters: Mapping[str, Counters]) -> int:
-        """The number of tuples that wait at an operator: given upstream and not taken; behind a source, all the rest."""
+        """The number of tuples that wait at an operator: given upstream, not taken; behind a source, all the rest."""
         taken, whole = counters.get(name, Counters()).taken, self.totals.get(name, Counters()).taken
         total = 0
         for port, up in enumerate(self.graph.ops[name].inputs):
