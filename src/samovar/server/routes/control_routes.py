@@ -203,8 +203,9 @@ def break_at(the: The, execution: Target, given: NewBreakpoint) -> dict[str, Any
 
 
 @router.delete("/watches/{name}")
-def unwatch(the: The, execution: Target, name: str, by: str = "") -> dict[str, Any]:
+def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     """Remove a watch or a breakpoint."""
+    execution = the.executions.get(id)
     execution.going().unwatch(name)
     execution.watches = [w for w in execution.watches if w["name"] != name]
     return the.executions.announce(execution, by, f"took the watch {name} back")
