@@ -8,7 +8,6 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 import samovar as sv
-from samovar.diff import equality
 from samovar.server.runs.column_statistics import column_values, statistics_of
 from samovar.server.runs.comparisons import Order, depends_of
 from samovar.server.services import The
@@ -45,7 +44,8 @@ def compare(the: The, given: Compare) -> dict[str, Any]:
         right,
         sink=given.sink,
         depends=depends_of(given.order, given.keys),
-        equal=equality(columns=given.columns or None, tolerance=given.tolerance),
+        columns=given.columns,
+        tolerance=given.tolerance,
         spark=the.engine.session(),
     )
 

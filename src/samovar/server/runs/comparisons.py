@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from samovar.diff import Dependence, compare, independent, keyed, ordered
+from samovar.diff import Dependence, compare, equality, independent, keyed, ordered
 from samovar.diff.report import most_alike
 from samovar.diff.tables.table_verdict import TableVerdict
 from samovar.errors import NotInWorkspace, WorkspaceError
@@ -39,12 +39,21 @@ class Comparisons:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[TableVerdict, Mapping[str, Journey]]] = OrderedDict()
 
-    def make(self, left: Journey, right: Journey, **options: Any) -> dict[str, Any]:
+    def make(
+        self,
+        left: Journey,
+        right: Journey,
+        *,
+        columns: Sequence[str] | None,
+        tolerance: float | None,
+        **options: Any,
+    ) -> dict[str, Any]:
         """Compare what two recordings kept, with options of `samovar.diff.compare`; `cause` is asked afterwards."""
+        equal = equality(columns=list(columns) if columns else None, tolerance=tolerance)
         for journey in (left, right):
             with journey.lock:
                 journey.refresh()
-        verdict = compare(left.past, right.past, rows=_SHOWN, **options)
+        verdict = compare(left.past, right.past, equal=equal, rows=_SHOWN, **options)
         id = secrets.token_hex(6)
         with self._lock:
             self._kept[id] = (verdict, {"left": left, "right": right})
