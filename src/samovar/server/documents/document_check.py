@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from samovar.errors import SamovarError, WorkflowError
+from samovar.errors import SamovarError
 from samovar.graph import operators as ops
 from samovar.graph.document import load_operators
 from samovar.graph.operators.base import Op
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["CheckedDocument", "Checker", "check"]
+
+Result = TypeVar("Result")
 
 _SEPARATORS = (";", "\t", "|", ",")
 """What separates columns of CSV files, besides what the options name."""
@@ -53,8 +55,7 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
     unsound = {p.operator for p in problems}
     sound = {op.name: op for op in loaded if op.name not in unsound}
     aside = {str(item.get("name")) for item in items} - sound.keys()
-    sound = _without(sound, aside)
-    sound = _with_sound_edges(sound, problems)
+    sound, _ = _checked(_without(sound, aside), problems, check_edges)
     sound = enabled(sound)
     if not any(isinstance(op, ops.SINKS) for op in sound.values()) and not problems:
         end = "End it with a 'sink' (kept in the recording) or a 'write'."
@@ -63,8 +64,8 @@ def check(document: Mapping[str, Any], files: Path, spark: SparkSession | None) 
         problems.append(no_sink if items else empty)
     if spark is None:
         return CheckedDocument(tuple(problems))
-    schemas = _schemas(sound, spark, problems)
-    return CheckedDocument(tuple(problems), schemas, True)
+    _, schemas = _checked(sound, problems, lambda sound: _schemas(sound, spark, problems))
+    return CheckedDocument(tuple(problems), schemas or {}, True)
 
 
 def problem(error: SamovarError) -> Problem:
@@ -83,17 +84,22 @@ def _without(sound: Mapping[str, Op], aside: set[str]) -> dict[str, Op]:
         gone |= more
 
 
-def _with_sound_edges(sound: dict[str, Op], problems: list[Problem]) -> dict[str, Op]:
+def _checked(
+    sound: dict[str, Op], problems: list[Problem], check: Callable[[dict[str, Op]], Result]
+) -> tuple[dict[str, Op], Result | None]:
+    """Check operators until no error is left: an operator with an error is set aside with those after it.
+
+    Returns the operators that are sound, and what `check` returned for them; None when none is left.
+    """
     while sound:
         try:
-            check_edges(sound)
-            return sound
-        except WorkflowError as error:
+            return sound, check(sound)
+        except SamovarError as error:
             problems.append(problem(error))
             if error.operator is None or error.operator not in sound:
-                return {}
+                return {}, None
             sound = _without(sound, {error.operator})
-    return sound
+    return {}, None
 
 
 def _schemas(
@@ -103,24 +109,14 @@ def _schemas(
     from samovar.runtime.plans import made_live
     from samovar.runtime.sources.units import source_schema
 
-    while sound:
-        order = check_edges(sound)
-        try:
-            graph = made_live(Graph("checked", {n: sound[n] for n in order}, {}))
-            sources = {op.name: source_schema(spark, op, graph.live.get(op.name)) for op in graph.sources}
-            problems += [
-                p for op in graph.sources if (p := _one_column(op, sources[op.name].names)) is not None
-            ]
-            return {
-                name: [{"name": f.name, "type": f.dataType.simpleString()} for f in struct.fields]
-                for name, struct in analyse(spark, graph, sources).schemas.items()
-            }
-        except SamovarError as error:
-            problems.append(problem(error))
-            if error.operator is None or error.operator not in sound:
-                return {}
-            sound = _without(sound, {error.operator})
-    return {}
+    graph = made_live(Graph("checked", {n: sound[n] for n in check_edges(sound)}, {}))
+    sources = {op.name: source_schema(spark, op, graph.live.get(op.name)) for op in graph.sources}
+    one_column = [_one_column(op, sources[op.name].names) for op in graph.sources]
+    problems += [p for p in one_column if p is not None and p not in problems]
+    return {
+        name: [{"name": f.name, "type": f.dataType.simpleString()} for f in struct.fields]
+        for name, struct in analyse(spark, graph, sources).schemas.items()
+    }
 
 
 def _one_column(op: Op, names: list[str]) -> Problem | None:
