@@ -243,7 +243,7 @@ def summary(run: Run, wanted: Output, *, error: BaseException | None = None) -> 
 
 
 def _results(run: Run, wanted: Output) -> dict[str, Any]:
-    results = {}
+    results: dict[str, Any] = {}
     for op in run.graph.sinks:
         result = results[op.name] = result_data(run.store, run.history, op, kept=run.recording is not None)
         if op.name in wanted.show and not isinstance(op, ops.Write):

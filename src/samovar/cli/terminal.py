@@ -55,12 +55,12 @@ def print_json(value: Any, *, indent: int | None = 2, to_stderr: bool = False) -
 
 def error_data(error: BaseException) -> dict[str, Any]:
     """An error as plain data."""
-    known = isinstance(error, SamovarError)
+    known = error if isinstance(error, SamovarError) else SamovarError(str(error))
     return {
         "type": type(error).__name__,
-        "message": error.text if known else str(error),
-        "operator": error.operator if known else None,
-        "hint": error.hint if known else None,
+        "message": known.text,
+        "operator": known.operator,
+        "hint": known.hint,
     }
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from samovar.files import new_folder
 
@@ -133,7 +135,7 @@ def _story(rows: int, random: np.random.Generator) -> list[_Payment]:
     lunch = random.uniform(4.0, 38.0, 37).round(2)
     lunch[0] = 40.0
 
-    def pay(places: np.ndarray, who: int, amounts: np.ndarray, where: str) -> list[_Payment]:
+    def pay(places: NDArray[Any], who: int, amounts: NDArray[Any], where: str) -> list[_Payment]:
         return [(int(p), who, float(a), False, where) for p, a in zip(places, amounts, strict=True)]
 
     return [
