@@ -115,7 +115,7 @@ def row_table(rows: pa.Table, width: int) -> Table:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The values; floats of 32 bits as NumPy's, because Python's float would print digits that are not in the data."""
-    values = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     if pa.types.is_float32(column.type):
         return [None if v is None else np.float32(v) for v in values]
     return values

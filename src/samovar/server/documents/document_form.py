@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from pycrdt import Doc, Map, Text
@@ -114,7 +114,7 @@ def read(doc: Doc[Any]) -> Reading:
     )
 
 
-def _well_named(name: Any) -> bool:
+def _well_named(name: Any) -> TypeGuard[str]:
     return is_name(name) and len(name) <= 200
 
 
