@@ -66,7 +66,6 @@ def attach(
     try:
         talking.go(commands)
     finally:
-        visit.close()
         for past in opened:
             past.close()
 

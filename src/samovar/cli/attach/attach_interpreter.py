@@ -7,12 +7,10 @@ while the run is paused and its own Spark is full.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from samovar import errors
 from samovar.cli.debug.debug_arguments import is_whole, literal, whole
 from samovar.cli.debug.debug_interpreter import Debugger, PromptAnswer
 from samovar.cli.debug.debug_place import Bookmark
@@ -20,7 +18,7 @@ from samovar.cli.debug.debug_values import PAGE, page_of
 from samovar.cli.debug.debug_words import COMMANDS, Command, Names, Word, find_command, words
 from samovar.cli.named_workflows import load_operator
 from samovar.control.door import Visit
-from samovar.errors import SamovarError, TimeTravelError, UnknownName
+from samovar.errors import TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.replay.past import Past
@@ -191,11 +189,8 @@ class Attached:
     # --- live -------------------------------------------------------------------------------------------------------
 
     def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        reply = self.visit.ask(do, **arguments)
-        if reply.error is not None:
-            raise _again(reply.error)
-        made: dict[str, Any] = pickle.loads(reply.body)
-        return made
+        answer: dict[str, Any] = self.visit.ask(do, **arguments)
+        return answer
 
     def _live(self, do: str, **arguments: Any) -> PromptAnswer:
         return PromptAnswer(do, self._ask(do, **arguments))
@@ -274,14 +269,3 @@ class Attached:
             operator = name.strip("\"'")
             changes[operator] = pickles.by_value(load_operator(named.strip("\"'")), operator)
         return self._live("modify", changes=changes)
-
-
-def _again(told: dict[str, str | None]) -> SamovarError:
-    """An error of the run's process, as one of this."""
-    kind = getattr(errors, str(told["type"]), SamovarError)
-    made = kind.__new__(kind if issubclass(kind, SamovarError) else SamovarError)
-    SamovarError.__init__(
-        made, str(told["message"]), hint=told.get("hint")
-    )  # kinds have arguments of their own
-    assert isinstance(made, SamovarError)
-    return made
