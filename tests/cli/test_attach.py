@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
+from samovar.cli.attach.attach_interpreter import LIVE
+from samovar.cli.attach.attach_screen import LiveScreen
 from samovar.control.door import ADDRESS, Visit, read_address
 from samovar.errors import ChannelProblem, RecordingError, UnknownName
 
@@ -89,6 +92,13 @@ def test_time_travel_reaches_the_epochs_committed_while_the_run_is_paused(run: A
     assert state["states"][0]["items"] == [{"key": None, "value": 7}]
     assert over["last"]["row"] == {"x": 7}
     assert run.status == "paused"
+
+
+def test_every_live_command_has_a_drawing() -> None:
+    flow = sv.Workflow("drawn")
+    flow.read.parquet("nowhere", name="numbers").sink("S")
+    screen = LiveScreen(Console(), flow.graph())
+    assert [name for name in LIVE if name not in screen._shows] == []
 
 
 class Picky(sv.Operator):

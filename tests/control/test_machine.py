@@ -392,7 +392,7 @@ def test_a_ruling_stands_when_the_epoch_is_done_again(story: Story) -> None:
 def test_decisions_about_nothing_held_and_edits_without_a_tuple_are_refused(story: Story) -> None:
     story.begin("A")
     story.ask(e.DecisionMade, hold="h9", kind="skip")
-    assert "got 'h9'" in str(story.only(i.Refuse).error)
+    assert "No held tuple 'h9'" in str(story.only(i.Refuse).error)
     story.worker("A", held())
     story.ask(e.DecisionMade, hold="h1", kind="edit")
     assert story.has(i.Refuse)

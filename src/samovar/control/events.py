@@ -1,13 +1,13 @@
 """What happens to a run: commands of people, reports of workers, reports of the engine. What goes into `machine.py`.
 
-Each event can say itself in words; the last few make up the story that a refusal tells.
+Each event has a sentence about itself; the sentences of the last few make up the story in a refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from samovar.control import messages as m
 
@@ -44,89 +44,88 @@ PauseMode = Literal["direct", "aligned"]
 Consistency = Literal["strict", "backward", "none"]
 
 
-# --- events: commands of people -------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Base of all events. `template`: the sentence about it, with fields of the event as `{0.field}`."""
+
+    template: ClassVar[str] = ""
+
+    @property
+    def words(self) -> str:
+        """The sentence about this event."""
+        return self.template.format(self)
+
+
+# --- commands of people ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunCommand:
-    """Somebody asks for something. `command` is its name; every command is answered or refused, once."""
+class RunCommand(Event):
+    """Somebody asks for something. `command` is its name; every command is answered or refused, once.
+
+    The template of a command is what follows "somebody asked to".
+    """
 
     command: str
     by: str = ""
 
     @property
-    def words(self) -> str:
-        """What was asked, and by whom."""
-        return f"{self.by or 'somebody'} asked to {self.asks}"
-
-    @property
     def asks(self) -> str:
         """What was asked for, after "to"."""
-        raise NotImplementedError
+        return self.template.format(self)
+
+    @property
+    def words(self) -> str:
+        """What was asked for, and by whom."""
+        return f"{self.by or 'somebody'} asked to {self.asks}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PauseRequested(RunCommand):
     """Stop: now, with tuples in flight (direct), or at the epoch's end (aligned). Answered when all has stopped."""
 
+    template = "pause ({0.mode})"
     mode: PauseMode = "direct"
     at: float = 0.0
-
-    @property
-    def asks(self) -> str:
-        return "pause" if self.mode == "direct" else "pause at the epoch's end"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResumeRequested(RunCommand):
-    """Take a pause back. Answered when every worker goes on, or is held by something else."""
+    """End a pause. Answered when every worker goes on, or is held by something else."""
 
-    @property
-    def asks(self) -> str:
-        return "resume"
+    template = "resume"
 
 
 @dataclass(frozen=True, kw_only=True)
 class InspectRequested(RunCommand):
-    """An operator's state in each worker that runs it, now. Answered when all have given theirs."""
+    """An operator's state in each worker that runs it, now. Answered when all have sent theirs."""
 
+    template = "inspect '{0.operator}'"
     operator: str
-
-    @property
-    def asks(self) -> str:
-        return f"inspect '{self.operator}'"
 
 
 @dataclass(frozen=True, kw_only=True)
 class InFlightRequested(RunCommand):
     """The tuples that wait at an operator, from each worker that runs it."""
 
+    template = "list tuples in flight at '{0.operator}'"
     operator: str
     limit: int = 100
-
-    @property
-    def asks(self) -> str:
-        return f"list tuples in flight at '{self.operator}'"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreezeRequested(RunCommand):
     """Stop all workers for a look at all of them at one moment. Answered when nothing moves; then `FreezeEnded`."""
 
-    @property
-    def asks(self) -> str:
-        return "look at all workers at one moment"
+    template = "look at all workers at one moment"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreezeEnded:
+class FreezeEnded(Event):
     """The look that a command asked for is over."""
 
+    template = "the look of command {0.command} was over"
     command: str
-
-    @property
-    def words(self) -> str:
-        return f"the look of command {self.command} was over"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,185 +150,150 @@ class ModifyRequested(RunCommand):
 class DecisionMade(RunCommand):
     """What to do with a held tuple."""
 
+    template = "{0.kind} the tuple of hold {0.hold}"
     hold: str
     kind: m.DecisionKind
     row: bytes = b""
 
-    @property
-    def asks(self) -> str:
-        return f"{self.kind} the tuple of hold {self.hold}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class BreakRequested(RunCommand):
-    """Pause where a breakpoint says; `limit` is for one that counts. Answered when all workers know."""
+    """Pause at a breakpoint; `limit` is for a breakpoint that counts. Answered when all workers have it."""
 
+    template = "set breakpoint {0.breakpoint.name} at '{0.breakpoint.operator}'"
     breakpoint: m.Breakpoint
     limit: int = 0
-
-    @property
-    def asks(self) -> str:
-        return f"set breakpoint {self.breakpoint.name} at '{self.breakpoint.operator}'"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BreakTakenBack(RunCommand):
-    """A breakpoint stands no more."""
+    """Remove a breakpoint."""
 
+    template = "remove breakpoint {0.name}"
     name: str
-
-    @property
-    def asks(self) -> str:
-        return f"take back breakpoint {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopRequested(RunCommand):
     """End the run. Answered when it has ended."""
 
-    @property
-    def asks(self) -> str:
-        return "stop the run"
+    template = "stop the run"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatienceEnded:
+class PatienceEnded(Event):
     """A command has waited long enough: what is missing is done without, or by doing the epoch again."""
 
+    template = "command {0.command} had waited long enough"
     command: str
 
-    @property
-    def words(self) -> str:
-        return f"command {self.command} had waited long enough"
 
-
-# --- events: workers ------------------------------------------------------------------------------------------------
+# --- reports of workers ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reported:
-    """A worker said something."""
+class Reported(Event):
+    """A worker sent a message."""
 
     worker: str
     message: m.FromWorker
 
     @property
     def words(self) -> str:
-        said = self.message
-        about = {
-            m.Hello: "presented itself",
-            m.TaskEnded: "ended its task",
-            m.Stopped: "stopped",
-            m.WentOn: "went on",
-            m.StateGiven: "gave a state",
-            m.InFlightGiven: "gave tuples in flight",
-            m.Bye: "said goodbye",
-        }.get(type(said), type(said).__name__)
-        if isinstance(said, m.TaskBegun):
-            about = f"began a task of epoch {said.epoch} ({', '.join(said.operators)})"
-        elif isinstance(said, m.Held):
-            about = f"held a tuple at '{said.place.operator}': {said.error}"
-        elif isinstance(said, m.Reached):
-            about = f"reached breakpoint {said.breakpoint} at '{said.place.operator}'"
-        elif isinstance(said, m.Armed):
-            about = f"knows of breakpoints {', '.join(said.breakpoints)}"
-        elif isinstance(said, m.TuplesCounted):
-            about = f"counted {said.used:,} tuples for breakpoint {said.breakpoint}"
-        elif isinstance(said, m.Switched):
-            about = f"could not take version {said.version}" if said.error else f"took version {said.version}"
+        match self.message:
+            case m.TaskBegun(epoch=epoch, operators=operators):
+                about = f"began a task of epoch {epoch} ({', '.join(operators)})"
+            case m.Switched(version=version, error=error):
+                about = f"could not take version {version}" if error else f"took version {version}"
+            case message:
+                about = _REPORTS.get(type(message), type(message).__name__).format(message)
         return f"worker {self.worker} {about}"
 
 
+_REPORTS: Mapping[type, str] = {
+    m.Hello: "connected",
+    m.TaskEnded: "ended its task",
+    m.Stopped: "stopped",
+    m.WentOn: "went on",
+    m.StateGiven: "sent a state",
+    m.InFlightGiven: "sent tuples in flight",
+    m.Held: "held a tuple at '{0.place.operator}': {0.error}",
+    m.Reached: "reached breakpoint {0.breakpoint} at '{0.place.operator}'",
+    m.Armed: "has its breakpoints",
+    m.TuplesCounted: "counted {0.used:,} tuples for breakpoint {0.breakpoint}",
+    m.Bye: "disconnected",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
-class WorkerDropped:
+class WorkerDropped(Event):
     """A worker's connection broke; it may be back in a moment."""
 
+    template = "the connection to worker {0.worker} broke"
     worker: str
-
-    @property
-    def words(self) -> str:
-        return f"the connection to worker {self.worker} broke"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerVanished:
+class WorkerVanished(Event):
     """A worker is gone, and its task with it."""
 
+    template = "worker {0.worker} vanished ({0.why})"
     worker: str
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        return f"worker {self.worker} vanished{f' ({self.why})' if self.why else ''}"
+    why: str = "for an unknown reason"
 
 
-# --- events: the engine ---------------------------------------------------------------------------------------------
+# --- reports of the engine ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochBegun:
+class EpochBegun(Event):
     """An attempt at an epoch starts. `expected`: seconds it will probably take, if known."""
 
+    template = "epoch {0.epoch} began"
     epoch: int
     attempt: str
     at: float = 0.0
     expected: float | None = None
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """What operators have taken and given in the epochs committed so far."""
-
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} began"
+    """The tuples that operators took and gave in the epochs committed so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpochDone:
-    """The epoch counts. `counts`: what operators have taken and given up to its end."""
+class EpochDone(Event):
+    """The epoch counts. `counts`: the tuples that operators took and gave up to its end."""
 
+    template = "epoch {0.epoch} was committed"
     epoch: int
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} was committed"
-
 
 @dataclass(frozen=True, kw_only=True)
-class EpochGivenUp:
+class EpochGivenUp(Event):
     """The attempt is over and does not count: cancelled, or lost by Spark. The engine will try again."""
 
+    template = "epoch {0.epoch} was given up ({0.why})"
     epoch: int
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} was given up{f' ({self.why})' if self.why else ''}"
+    why: str = "for an unknown reason"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowHeld:
+class RowHeld(Event):
     """A row on which an expression failed inside Spark, found after its epoch was given up."""
 
+    template = "'{0.held.place.operator}' failed on a row inside Spark: {0.held.error}"
     held: m.Held
 
-    @property
-    def words(self) -> str:
-        return f"'{self.held.place.operator}' failed on a row inside Spark: {self.held.error}"
-
 
 @dataclass(frozen=True, kw_only=True)
-class BreakReached:
-    """A tuple of the last epoch meets a condition that only its end shows: pause before the next one."""
+class BreakReached(Event):
+    """A tuple of the last epoch meets a condition that only its end shows: pause before the next epoch."""
 
+    template = "breakpoint {0.reached.breakpoint} was reached at '{0.reached.place.operator}'"
     reached: m.Reached
 
-    @property
-    def words(self) -> str:
-        return f"breakpoint {self.reached.breakpoint} was reached at '{self.reached.place.operator}'"
-
 
 @dataclass(frozen=True, kw_only=True)
-class RunOver:
+class RunOver(Event):
     """The engine is done. With `error`: it failed."""
 
     error: str = ""
@@ -340,35 +304,15 @@ class RunOver:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriverRestarted:
-    """A recorded run is taken up by a new process, as it was left: paused, with tuples held, with modified code.
+class DriverRestarted(Event):
+    """A recorded run is continued by a new process, as it was left: paused, with tuples held, with modified code.
 
     No worker is left, and nothing is in flight: what was not committed is done again.
     """
 
+    template = "a new process continued the run"
     paused: bool = False
     held: tuple[m.Held, ...] = ()
     codes: Mapping[str, tuple[m.CodeVersion, ...]] = field(default_factory=dict)
     skip_all: tuple[m.SkipAllDecision, ...] = ()
     decisions: tuple[m.TupleDecision, ...] = ()
-
-    @property
-    def words(self) -> str:
-        return "a new process took the run up"
-
-
-Event = (
-    RunCommand
-    | FreezeEnded
-    | PatienceEnded
-    | Reported
-    | WorkerDropped
-    | WorkerVanished
-    | EpochBegun
-    | EpochDone
-    | EpochGivenUp
-    | RowHeld
-    | BreakReached
-    | RunOver
-    | DriverRestarted
-)

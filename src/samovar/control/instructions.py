@@ -41,7 +41,7 @@ class CancelEpoch:
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether an attempt at an epoch may begin. Holds until the next one."""
+    """Whether an attempt at an epoch may begin. In force until the next `Gate`."""
 
     open: bool
 
@@ -55,13 +55,13 @@ class UseCode:
 
     version: int
     codes: Mapping[str, tuple[m.CodeVersion, ...]]
-    """For each operator all versions, in order: a state made by an older one is transferred step by step."""
+    """All versions of each operator, in order: the state of an older version is transferred step by step."""
     native: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CommandAnswer:
-    """A command has been carried out. `given` are the workers' answers; `missing` workers gave none."""
+    """A command has been carried out. `given`: the answers of workers; `missing`: workers that sent none."""
 
     command: str
     state: str
@@ -87,7 +87,7 @@ class NoteHeld:
 
 @dataclass(frozen=True)
 class NoteDecision:
-    """For the record: what was decided about a held tuple, and what stands because of it."""
+    """For the record: the decision about a held tuple, and what stands because of it."""
 
     hold: str
     kind: m.DecisionKind

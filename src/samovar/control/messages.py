@@ -1,12 +1,12 @@
-"""What coordinator and workers say to each other, as msgspec structs.
+"""The messages between coordinator and workers, as msgspec structs.
 
-A message is data. Code, states and tuples travel as opaque bytes that this layer never unpickles; whoever asked for
-them knows what they are. Each direction has a decoder of its own, so a worker cannot send what only the coordinator
-may say. Unknown fields are skipped on reading, so that fields can be added; a change of meaning raises `PROTOCOL`,
+A message is data. Code, states and tuples travel as opaque bytes that this layer never unpickles; the layers that sent
+and asked for them know what they are. Each direction has its decoder, so a worker cannot send what only the coordinator
+may send. Unknown fields are skipped on reading, so that fields can be added; a change of meaning raises `PROTOCOL`,
 which both sides compare in the handshake, before anything is decoded (`channel.py`).
 
-An *order* is a number that grows with each pause and resume told to a worker: an answer that names an older order is
-late and says nothing about the present.
+An *order* is a number that grows with each pause and resume sent to a worker: an answer that names an older order is
+late, and does not describe the present.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 PROTOCOL = 1
 """The version both sides must share."""
 FRAME_LIMIT = 64 << 20
-"""Bytes a message may have at most, unless told otherwise."""
+"""Bytes of a message at most: room for the state of an operator, and a bound for what a peer can make us allocate."""
 
 DecisionKind = Literal["retry", "edit", "skip", "skip-all"]
 """What is done with a held tuple: process it again, process another one instead, skip it, skip all like it."""
@@ -125,25 +125,25 @@ class SwitchPoint(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SkipAllDecision(Message, tag="skip-all", frozen=True, kw_only=True):
-    """Skip every tuple on which an operator raises in this way; `like` is the worker's own name for the way."""
+    """Skip every tuple on which an operator raises in this way; `like` is the worker's name for the way."""
 
     operator: str
     like: str
 
 
 class Breakpoint(msgspec.Struct, frozen=True, array_like=True):
-    """Where a run is to pause: at a tuple that meets a condition, or when operators have taken or given so many."""
+    """Where a run is to pause: at a tuple that meets a condition, or at a number of tuples taken or given."""
 
     name: str
     operator: str
     condition: str = ""
     """A Python expression over the tuple's columns, the operator's states, `row` and `port`."""
     late: bool = False
-    """Whether the condition is looked at after a tuple: it is about the state."""
+    """Whether the condition is evaluated after a tuple, because it is about the state."""
     counts: Literal["", "taken", "given"] = ""
     """What is counted. Workers then take or give no more than they have credit for."""
     at_end: bool = False
-    """Whether the engine looks for it when an epoch is over: workers have nothing to do with it."""
+    """Whether the engine evaluates it when an epoch is over, and workers do not."""
 
 
 class TupleDecision(msgspec.Struct, frozen=True, array_like=True):
@@ -171,7 +171,7 @@ class TaskBegun(Message, tag="task-begun", frozen=True, kw_only=True):
 
 
 class TaskEnded(Message, tag="task-ended", frozen=True, kw_only=True):
-    """A worker is done with a partition, in whatever way. `counts`: what each operator has taken and given in it."""
+    """A worker has ended a partition, complete or not. `counts`: the tuples that each operator took and gave in it."""
 
     task: str
     counts: dict[str, tuple[int, int]] = {}
@@ -184,7 +184,7 @@ class Held(Message, tag="held", frozen=True, kw_only=True):
     place: TuplePlace
     error: str
     like: str
-    """What it has in common with others like it: the kind of error and where it was raised."""
+    """What tuples that raise alike have in common: the kind of error and where it was raised."""
     row: bytes = b""
     shown: str = ""
     """The tuple as text."""
@@ -194,7 +194,7 @@ class Held(Message, tag="held", frozen=True, kw_only=True):
 
 
 class Hello(Message, tag="hello", frozen=True, kw_only=True):
-    """A worker presents itself: first of all, and again after each time it had to connect anew."""
+    """The first message of a worker on each connection, also when it reconnects."""
 
     worker: str
     pid: int
@@ -225,7 +225,7 @@ class Printed(Message, tag="printed", frozen=True, kw_only=True):
 
 
 class Stopped(Message, tag="stopped", frozen=True, kw_only=True):
-    """A worker processes nothing more until it is told to go on. `place`: the tuple it stands at."""
+    """A worker has stopped, until it is ordered to go on. `place`: the tuple it stands at."""
 
     order: int
     place: TuplePlace | None = None
@@ -292,7 +292,7 @@ class TuplesCounted(Message, tag="counted", frozen=True, kw_only=True):
 
 
 class Alive(Message, tag="alive", frozen=True, kw_only=True):
-    """Nothing to say but that one is there. Both sides say it."""
+    """A sign of life, from both sides, where there is nothing else to send."""
 
 
 class Bye(Message, tag="bye", frozen=True, kw_only=True):
@@ -305,13 +305,13 @@ class Bye(Message, tag="bye", frozen=True, kw_only=True):
 
 
 class Orders(Message, tag="orders", frozen=True, kw_only=True):
-    """Everything that stands, for a worker that begins a task or is back: where it must obey before its next tuple."""
+    """Everything that stands, for a worker that begins a task or is back. It obeys before its next tuple."""
 
     task: str
     stop: int | None = None
     """The order by which everything is stopped; None: go."""
     codes: dict[str, tuple[CodeVersion, ...]] = {}
-    """Code newer than what the task came with, version by version: each has its own transfer of state."""
+    """Code newer than what the task came with, version by version: each has a transfer of state."""
     skip_all: tuple[SkipAllDecision, ...] = ()
     decisions: tuple[TupleDecision, ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
@@ -366,7 +366,7 @@ class Breakpoints(Message, tag="breakpoints", frozen=True, kw_only=True):
 
 
 class Credit(Message, tag="credit", frozen=True, kw_only=True):
-    """So many tuples of this task may be taken (or given) in all before asking again."""
+    """The worker may take (or give) `upto` tuples of this task in all before it asks again."""
 
     breakpoint: str
     upto: int
