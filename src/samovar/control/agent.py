@@ -1,4 +1,4 @@
-"""What a worker does about the coordinator's orders: the same for every worker, whatever it processes.
+"""How a worker carries out the coordinator's orders, whatever it processes.
 
 The tuple loop looks at `client.news` between tuples and at mini-steps, and calls `check` when it is set. Everything
 then happens on the processing thread, between two tuples: stopping and waiting, sending states, switching to other
@@ -16,6 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from samovar.control import messages as m
 from samovar.control.client import Client
@@ -275,29 +277,20 @@ class Agent:
         self.client.send(m.Switched(version=version, switches=switches))
 
     def _give_state(self, wanted: m.StateWanted) -> None:
-        place = self._hooks.place()
+        given = m.StateGiven(request=wanted.request, operator=wanted.operator, place=self._hooks.place())
         try:
             bucket, body = self._hooks.state(wanted.operator)
-            given = m.StateGiven(
-                request=wanted.request, operator=wanted.operator, bucket=bucket, place=place, body=body
-            )
-            self.client.send(given)
+            self.client.send(replace(given, bucket=bucket, body=body))
         except Exception as error:  # a state that cannot be pickled, or is too large, must not end the run
-            text = f"{type(error).__name__}: {error}"
-            self.client.send(
-                m.StateGiven(request=wanted.request, operator=wanted.operator, place=place, error=text)
-            )
+            self.client.send(replace(given, error=f"{type(error).__name__}: {error}"))
 
     def _give_in_flight(self, wanted: m.InFlightWanted) -> None:
+        given = m.InFlightGiven(request=wanted.request, operator=wanted.operator)
         try:
             rows, more = self._hooks.in_flight(wanted.operator, wanted.limit)
-            given = m.InFlightGiven(
-                request=wanted.request, operator=wanted.operator, rows=tuple(rows), more=more
-            )
-            self.client.send(given)
+            self.client.send(replace(given, rows=tuple(rows), more=more))
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            self.client.send(m.InFlightGiven(request=wanted.request, operator=wanted.operator, error=text))
+            self.client.send(replace(given, error=f"{type(error).__name__}: {error}"))
 
     def _progress(self) -> m.TaskProgress | None:
         task = self._task

@@ -8,7 +8,7 @@ Handshake, with `key` the secret of the run (32 random bytes) and `|` concatenat
     coordinator  ->  HMAC-SHA256(key, "coordinator" | protocol | run | nonce_w | nonce_c)
 
 Both sides know afterwards that the other one has the secret and answered to this very nonce, so a recorded handshake
-is of no use. Nothing is decoded and no length is trusted before that.
+cannot be played back. Nothing is decoded and no length is trusted before that.
 
 A frame is its length (4 bytes, big endian), a tag (16 bytes) and a message in MessagePack. The tag is HMAC-SHA256,
 cut to 16 bytes, over the frame's number and the message, with a key of this connection and direction: frames cannot

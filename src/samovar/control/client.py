@@ -142,7 +142,7 @@ class Client:
         figures = None
         try:
             figures = gauge() if gauge is not None else None
-        except Exception:  # a dictionary that changed meanwhile, say: the next report has them
+        except Exception:  # a dictionary changed size meanwhile, for example: the next report has them
             log.debug("control: no figures", exc_info=True)
         self.send(figures or m.Alive())
 

@@ -77,6 +77,7 @@ class Desk:
         self._gate = threading.Condition(self._lock)
         self._open = True
         self._over = False
+        self._closed = False
         self._names = count(1)
         self._waiting: dict[str, Future[i.CommandAnswer]] = {}
         self.coordinator = Coordinator(run, self._heard, self._lost, host=host, port=port, **options)
@@ -166,7 +167,7 @@ class Desk:
 
     def _out_of_patience(self, name: str) -> None:
         with self._lock:
-            if name not in self._waiting:
+            if name not in self._waiting or self._closed:
                 return
             self._handle(e.PatienceEnded(command=name))
             if name in self._waiting:
@@ -208,6 +209,7 @@ class Desk:
 
     def close(self) -> None:
         """Close the channel, after `RunOver` was reported. Workers do not reconnect."""
+        self._closed = True
         self.coordinator.close()
 
     # --- workers ----------------------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ class Desk:
         self._gate.notify_all()
 
     def _carry_out(self, order: i.Instruction) -> None:
-        if isinstance(order, i.Tell):
+        if isinstance(order, i.Send):
             self.coordinator.send(order.worker, order.message)
         elif isinstance(order, i.Gate):
             self._open = order.open

@@ -305,14 +305,8 @@ class RunOver(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class DriverRestarted(Event):
-    """A recorded run is continued by a new process, as it was left: paused, with tuples held, with modified code.
-
-    No worker is left, and nothing is in flight: what was not committed is done again.
-    """
+    """A recorded run is continued by a new process, with the decisions about tuples that were made before."""
 
     template = "a new process continued the run"
-    paused: bool = False
-    held: tuple[m.Held, ...] = ()
-    codes: Mapping[str, tuple[m.CodeVersion, ...]] = field(default_factory=dict)
     skip_all: tuple[m.SkipAllDecision, ...] = ()
     decisions: tuple[m.TupleDecision, ...] = ()

@@ -18,13 +18,13 @@ __all__ = [
     "NoteHeld",
     "NoteSwitched",
     "Refuse",
-    "Tell",
+    "Send",
     "UseCode",
 ]
 
 
 @dataclass(frozen=True)
-class Tell:
+class Send:
     """Send a worker a message."""
 
     worker: str
@@ -114,7 +114,7 @@ class EndRun:
 
 
 Instruction = (
-    Tell
+    Send
     | CancelEpoch
     | Gate
     | UseCode

@@ -154,7 +154,7 @@ class Machine(RunState):
         members = self.workers.running(event.operator)
         for worker, message in self._asks.ask(event, [w.name for w in members]):
             if self.workers.get(worker).connected:
-                self._tell(worker, message)
+                self._send(worker, message)
 
     def _on_modify(self, event: e.ModifyRequested) -> None:
         if self._modification is not None:
@@ -181,11 +181,11 @@ class Machine(RunState):
                 i.NoteDecision(effect.decision.hold, event.kind, effect.standing, effect.skip_all)
             )
             if effect.worker is not None and self.workers.get(effect.worker).connected:
-                self._tell(effect.worker, effect.decision)
+                self._send(effect.worker, effect.decision)
             if effect.skip_all is not None:
                 for member in self.workers.running(effect.skip_all.operator):
                     if member.connected:
-                        self._tell(member.name, effect.skip_all)
+                        self._send(member.name, effect.skip_all)
         self._answer(event.command, "takes effect on resume" if self._pause == "direct" else "")
 
     def _on_break(self, event: e.BreakRequested) -> None:
@@ -202,14 +202,14 @@ class Machine(RunState):
         self.breaks.active[breakpoint.name] = active
         if not breakpoint.at_end:
             active.unarmed = {w.name for w in self.workers.running(breakpoint.operator)}
-        self._tell_breakpoints()
+        self._send_breakpoints()
 
     def _on_break_taken_back(self, event: e.BreakTakenBack) -> None:
         if self.breaks.active.pop(event.name, None) is None:
             known = ", ".join(self.breaks.active) or "none"
             self._refuse(event.command, f"No breakpoint {event.name!r}. Breakpoints: {known}.")
             return
-        self._tell_breakpoints()
+        self._send_breakpoints()
         self._answer(event.command)
 
     def _on_stop(self, event: e.StopRequested) -> None:
@@ -275,7 +275,7 @@ class Machine(RunState):
     def _hello(self, member: KnownWorker, hello: m.Hello) -> None:
         member.connected = True
         if self._ended:
-            self._tell(member.name, m.Bye(why="the run has ended"))
+            self._send(member.name, m.Bye(why="the run has ended"))
         elif hello.task is None:
             self._task_over(member)
         else:
@@ -291,7 +291,7 @@ class Machine(RunState):
             switches = tuple(s for s in hello.switches if s.version == version)
             self._switched(member, m.Switched(version=version, switches=switches))
         for message in self._asks.again(member.name):
-            self._tell(member.name, message)
+            self._send(member.name, message)
 
     def _task_begun(self, member: KnownWorker, task: m.TaskBegun) -> None:
         if member.task is not None:
@@ -304,7 +304,7 @@ class Machine(RunState):
         """Send the orders that stand to a worker that begins a task or is back; False: its task does not count."""
         if not self._counts(task):
             self._task_over(member)
-            self._tell(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
+            self._send(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
             return False
         member.begin(task, switches)
         if self._seen.setdefault((task.operators, task.partition), task.task) != task.task:
@@ -321,7 +321,7 @@ class Machine(RunState):
         stop = member.order if member.stop else None
         breakpoints = self.breaks.of(task.operators)
         self.breaks.expect(member.name, task.operators)
-        self._tell(
+        self._send(
             member.name,
             m.Orders(
                 task=task.task,
@@ -383,14 +383,14 @@ class Machine(RunState):
         known = held.hold in self.holds.open
         decision = self.holds.add(held, member.name)
         if decision is not None:
-            self._tell(member.name, decision)
+            self._send(member.name, decision)
         elif not known:
             self._out.append(i.NoteHeld(held))
 
     def _reached(self, member: KnownWorker, report: m.Reached) -> None:
         if member.task is not None and self.breaks.reach(report):
             self._break_off()
-        self._tell(member.name, m.ReachedNoted(breakpoint=report.breakpoint))
+        self._send(member.name, m.ReachedNoted(breakpoint=report.breakpoint))
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
@@ -433,15 +433,10 @@ class Machine(RunState):
             self._answer(command)
         for member in self.workers:
             if member.connected:
-                self._tell(member.name, m.Bye(why="the run has ended"))
+                self._send(member.name, m.Bye(why="the run has ended"))
 
     def _on_restarted(self, event: e.DriverRestarted) -> None:
         if self._epoch is not None or len(self._story):
-            self._impossible("A run can be taken up only before anything else happens in this process.")
-        if event.paused:
-            self._pause, self._paused = "aligned", True
-        self.codes.restore(event.codes)
+            self._impossible("A run can be continued only before anything else happens in this process.")
         self.holds.skip_all.extend(event.skip_all)
         self.holds.decisions.update({d.place: d for d in event.decisions})
-        for held in event.held:
-            self.holds.add(held, None)

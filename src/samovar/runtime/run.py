@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from samovar.control import events as e
-from samovar.control import messages as m
+from samovar.control import instructions as i
 from samovar.control.desk import Desk
 from samovar.errors import CommandRefused, RunError, UnknownName
 from samovar.graph import operators as ops
@@ -283,9 +283,7 @@ class Run:
         answer = None
         if self._thread.status == "running":
             with contextlib.suppress(CommandRefused):  # the run has just ended: its last epoch's end is shown
-                answer = self._thread.steering.answer(
-                    lambda name: e.InspectRequested(command=name, operator=operator)
-                )
+                answer = self._command(e.InspectRequested, operator=operator)
         return inspection(context, operator, answer)
 
     def snapshot(self, *operators: str) -> dict[str, Inspection]:
@@ -312,12 +310,7 @@ class Run:
         ['amount', 'customer', 'id']
         """
         check_python(self._thread.context, operator)
-        return in_flight(
-            operator,
-            self._thread.steering.answer(
-                lambda name: e.InFlightRequested(command=name, operator=operator, limit=limit)
-            ),
-        )
+        return in_flight(operator, self._command(e.InFlightRequested, operator=operator, limit=limit))
 
     @property
     def figures(self) -> tuple[WorkerFigures, ...]:
@@ -373,16 +366,14 @@ class Run:
         """
         if mode not in get_args(e.PauseMode):
             raise RunError(f"Expected mode 'direct' or 'aligned', got {mode!r}.")
-        self._thread.steering.answer(
-            lambda name: e.PauseRequested(command=name, mode=mode, at=time.monotonic())
-        )
+        self._command(e.PauseRequested, mode=mode, at=time.monotonic())
 
     def resume(self) -> None:
         """Go on after a pause.
 
         >>> run.resume()
         """
-        self._thread.steering.answer(lambda name: e.ResumeRequested(command=name))
+        self._command(e.ResumeRequested)
 
     def modify(
         self,
@@ -446,17 +437,12 @@ class Run:
         """
         held = self._held(operator)
         if row is None:
-            self._thread.steering.answer(
-                lambda name: e.DecisionMade(command=name, hold=held.hold, kind="retry")
-            )
+            self._command(e.DecisionMade, hold=held.hold, kind="retry")
             return
         unknown = [c for c in row if c not in held.row]
         if unknown:
             raise UnknownName(unknown[0], held.row, what=f"a column of the tuple '{held.operator}' holds")
-        body = dumps({**held.row, **row})
-        self._thread.steering.answer(
-            lambda name: e.DecisionMade(command=name, hold=held.hold, kind="edit", row=body)
-        )
+        self._command(e.DecisionMade, hold=held.hold, kind="edit", row=dumps({**held.row, **row}))
 
     def skip(self, *, all_like_it: bool = False, operator: str | None = None) -> None:
         """Skip the held tuple; it is kept among the `rejected`.
@@ -469,8 +455,7 @@ class Run:
         >>> holding.skip(all_like_it=True)
         """
         held = self._held(operator)
-        kind: m.DecisionKind = "skip-all" if all_like_it else "skip"
-        self._thread.steering.answer(lambda name: e.DecisionMade(command=name, hold=held.hold, kind=kind))
+        self._command(e.DecisionMade, hold=held.hold, kind="skip-all" if all_like_it else "skip")
 
     def _held(self, operator: str | None) -> HeldTuple:
         known = [h for h in self.holds if operator in (None, h.operator)]
@@ -597,6 +582,10 @@ class Run:
         cancel_tagged(self._thread.context.spark, self.id)
         if wait:
             self._thread.ended.wait()
+
+    def _command(self, kind: type[e.RunCommand], **fields: Any) -> i.CommandAnswer:
+        """Carry out a command and wait for the answer. Raises CommandRefused."""
+        return self._thread.steering.answer(lambda name: kind(command=name, **fields))
 
     def _check_operator(self, operator: str) -> None:
         if operator not in self.graph.ops:

@@ -22,7 +22,7 @@ __all__ = ["CodeVersions", "Modification"]
 
 
 class CodeVersions:
-    """All versions of the operators that were modified. Immutable but for `restore`."""
+    """All versions of the operators that were modified. Immutable."""
 
     def __init__(
         self,
@@ -36,12 +36,6 @@ class CodeVersions:
         self.native = native
         self.newest = version if newest is None else newest
         """The highest number given to a version so far, also to one that was taken back."""
-
-    def restore(self, codes: Mapping[str, tuple[m.CodeVersion, ...]]) -> None:
-        """Take up what a recording holds."""
-        self.all = dict(codes)
-        self.version = max((c[-1].version for c in codes.values() if c), default=0)
-        self.newest = self.version
 
     def newer(self, member: KnownWorker) -> dict[str, tuple[m.CodeVersion, ...]]:
         """The code that a worker's task lacks, version by version."""

@@ -1,4 +1,4 @@
-"""What is wanted of a run and what is: the data of `machine.py`, and how the one is made to follow the other.
+"""The wanted and the actual state of a run: the data of `machine.py`, and how the actual state follows the wanted one.
 
 `_settle` compares what is wanted with what was ordered and done, and adds the instructions that make up the difference.
 It is called after each event; each wish stands for itself, so any number of them can stand at once.
@@ -109,8 +109,8 @@ class RunState:
     def _impossible(self, message: str) -> NoReturn:
         raise CommandRefused(message, state=self.state, story=self._story)
 
-    def _tell(self, worker: str, message: m.ToWorker) -> None:
-        self._out.append(i.Tell(worker, message))
+    def _send(self, worker: str, message: m.ToWorker) -> None:
+        self._out.append(i.Send(worker, message))
 
     def _drop_pending(self, why: str) -> None:
         for command in self.pending:
@@ -149,10 +149,10 @@ class RunState:
     def _abandon_tasks(self, why: str) -> None:
         for member in self.workers.busy:
             if member.connected and member.task is not None:
-                self._tell(member.name, m.Abandon(task=member.task.task, why=why))
+                self._send(member.name, m.Abandon(task=member.task.task, why=why))
             self._task_over(member)
 
-    # --- what is wanted against what is -----------------------------------------------------------------------------
+    # --- from the actual state to the wanted one --------------------------------------------------------------------
 
     @property
     def _wants_stop(self) -> bool:
@@ -195,11 +195,11 @@ class RunState:
 
     def _settle_counts(self) -> None:
         for worker, credit in self.breaks.grants():
-            self._tell(worker, credit)
+            self._send(worker, credit)
         reached = self.breaks.full()
         if reached:
             self._break_off()
-            self._tell_breakpoints()
+            self._send_breakpoints()
 
     def _break_off(self) -> None:
         """Pause, since a breakpoint was reached; workers get their orders at once."""
@@ -210,12 +210,12 @@ class RunState:
             self._paused = self._letting = False
         self._settle_workers()
 
-    def _tell_breakpoints(self) -> None:
+    def _send_breakpoints(self) -> None:
         for member in self.workers.busy:
             if member.connected and member.task is not None:
                 self.breaks.expect(member.name, member.task.operators)
                 breakpoints = self.breaks.of(member.task.operators)
-                self._tell(member.name, m.Breakpoints(breakpoints=breakpoints))
+                self._send(member.name, m.Breakpoints(breakpoints=breakpoints))
 
     def _settle_workers(self) -> None:
         stop = self._wants_stop
@@ -224,7 +224,7 @@ class RunState:
                 self._order += 1
                 member.order, member.stop, member.done = self._order, stop, False
                 kind = m.PauseOrder if stop else m.ResumeOrder
-                self._tell(member.name, kind(order=self._order))
+                self._send(member.name, kind(order=self._order))
 
     def _settle_pause(self) -> None:
         if self._pause is None:
@@ -260,7 +260,7 @@ class RunState:
                     modification.waiting.add(member.name)
                     if member.connected:
                         member.versions.update(dict.fromkeys(codes, modification.version))
-                        self._tell(member.name, m.SwitchOrder(version=modification.version, codes=codes))
+                        self._send(member.name, m.SwitchOrder(version=modification.version, codes=codes))
             return True
         if modification.waiting:
             return False

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from samovar.compile.analysis import analyse, output_of
 from samovar.compile.plan import Plan, make_plan
@@ -136,11 +137,16 @@ def _check_form(context: RunContext, name: str, new: Operator) -> None:
             f"The `output` of {type(new).__name__} is not a schema: {SparkError.of(error).line}",
             operator=name,
         ) from None
+    _check_output(name, wanted, got)
+
+
+def _check_output(name: str, wanted: StructType, got: StructType) -> None:
     if got.simpleString() != wanted.simpleString():
+        before, after = (s.simpleString().removeprefix("struct<").removesuffix(">") for s in (wanted, got))
         raise WorkflowError(
-            f"Expected {wanted.simpleString()[7:-1]} as the output of '{name}', got {got.simpleString()[7:-1]}.",
+            f"Expected {before} as the output of '{name}', got {after}.",
             operator=name,
-            hint="What comes behind it was planned for the old columns: keep them, or start a new run.",
+            hint="Operators after it were planned for the old columns: keep them, or start a new run.",
         )
 
 
@@ -304,13 +310,7 @@ def plan_with(
         positions=positions,
     )
     for name in plan.graph.ops:
-        before, after = plan.schemas[name].simpleString()[7:-1], new.schemas[name].simpleString()[7:-1]
-        if before != after:
-            raise WorkflowError(
-                f"Expected {before} as the output of '{name}', got {after}.",
-                operator=name,
-                hint="What comes behind it was planned for the old columns: keep them, or start a new run.",
-            )
+        _check_output(name, plan.schemas[name], new.schemas[name])
         same = plan.shape(name) == new.shape(name) and plan.width[name] == new.width[name]
         if not same or plan.placement.level[name] != new.placement.level[name]:
             raise WorkflowError(
