@@ -20,6 +20,8 @@ from __future__ import annotations
 import hmac
 import secrets
 import struct
+from functools import reduce
+from operator import or_
 from typing import Generic, TypeVar
 
 import msgspec
@@ -48,8 +50,14 @@ ANSWER_BYTES = 32
 
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
-_from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
-_to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
+
+
+def _decoder(direction: type[T]) -> msgspec.msgpack.Decoder[T]:
+    """Decodes the messages of one direction, and refuses all others."""
+    return msgspec.msgpack.Decoder(reduce(or_, direction.__subclasses__()))
+
+
+_from_worker, _to_worker = _decoder(FromWorker), _decoder(ToWorker)
 
 
 def new_secret() -> bytes:
