@@ -4,8 +4,9 @@ A visitor posts the name of a command and its arguments, in MessagePack, with th
 password. The secret lies in a file that only the user can read. Each request has a connection and a thread, so that
 visitors do not wait for each other; what a command does is up to the `answer` of the door.
 
-A peer that is silent, sends nonsense or asks for too much harms nobody but itself: it is dropped after `SILENCE`
-seconds, no body is read before its secret is checked, and at most `VISITORS` connections are open at once.
+A peer that is silent, sends nonsense or asks for too much cannot hold up the run: it is dropped after `SILENCE` seconds,
+no body is read before its secret is checked, and at most `VISITORS` connections are open at once. Peers without the
+secret can use these up, so that nobody can attach; the run goes on.
 """
 
 from __future__ import annotations
@@ -88,10 +89,8 @@ class Door(ThreadingTCPServer):
         """Let nobody in any more. Requests that are being carried out still get their replies."""
         self._closed = True
         self._file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            socket.create_connection(
-                self.address, SILENCE
-            ).close()  # wakes the thread that waits for visitors
+        with contextlib.suppress(OSError):  # a connection wakes the thread that waits for visitors
+            socket.create_connection(self.address, SILENCE).close()
         self._thread.join(SILENCE)
 
     def carry_out(self, request: bytes) -> bytes:
@@ -189,7 +188,8 @@ class Visit:
         connection = HTTPConnection(*self._address, timeout=SILENCE)
         with contextlib.closing(connection):
             connection.connect()
-            connection.sock.settimeout(None)  # some commands wait for the run
+            if body:
+                connection.sock.settimeout(None)  # a command may wait for the run
             connection.request("POST", "/", body, self._headers)
             response = connection.getresponse()
             content = response.read(FRAME_LIMIT)
