@@ -4,9 +4,9 @@ A visitor posts the name of a command and its arguments, in MessagePack, with th
 password. The secret lies in a file that only the user can read. Each request has a connection and a thread, so that
 visitors do not wait for each other; what a command does is up to the `answer` of the door.
 
-A peer that is silent, sends nonsense or asks for too much cannot hold up the run: it is dropped after `SILENCE` seconds,
-no body is read before its secret is checked, and at most `VISITORS` connections are open at once. Peers without the
-secret can use these up, so that nobody can attach; the run goes on.
+A peer that is silent, sends nonsense or asks for too much cannot hold up the run: it is dropped after `SILENCE`
+seconds, no body is read before its secret is checked, and at most `VISITORS` connections are open at once. Peers
+without the secret can use these up, so that nobody can attach; the run goes on.
 """
 
 from __future__ import annotations
