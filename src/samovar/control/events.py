@@ -6,8 +6,9 @@ Each event has a sentence about itself; the sentences of the last few make up th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
+
+import msgspec
 
 from samovar.control import messages as m
 
@@ -44,8 +45,7 @@ PauseMode = Literal["direct", "aligned"]
 Consistency = Literal["strict", "backward", "none"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all events. `template`: the sentence about it, with fields of the event as `{0.field}`."""
 
     template: ClassVar[str] = ""
@@ -59,8 +59,7 @@ class Event:
 # --- commands of people ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunCommand(Event):
+class RunCommand(Event, frozen=True, kw_only=True):
     """Somebody asks for something. `command` is its name; every command is answered or refused, once.
 
     The template of a command is what follows "somebody asked to".
@@ -80,8 +79,7 @@ class RunCommand(Event):
         return f"{self.by or 'somebody'} asked to {self.asks}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PauseRequested(RunCommand):
+class PauseRequested(RunCommand, frozen=True, kw_only=True):
     """Stop: now, with tuples in flight (direct), or at the epoch's end (aligned). Answered when all has stopped."""
 
     template = "pause ({0.mode})"
@@ -89,23 +87,20 @@ class PauseRequested(RunCommand):
     at: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResumeRequested(RunCommand):
+class ResumeRequested(RunCommand, frozen=True, kw_only=True):
     """End a pause. Answered when every worker goes on, or is held by something else."""
 
     template = "resume"
 
 
-@dataclass(frozen=True, kw_only=True)
-class InspectRequested(RunCommand):
+class InspectRequested(RunCommand, frozen=True, kw_only=True):
     """An operator's state in each worker that runs it, now. Answered when all have sent theirs."""
 
     template = "inspect '{0.operator}'"
     operator: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class InFlightRequested(RunCommand):
+class InFlightRequested(RunCommand, frozen=True, kw_only=True):
     """The tuples that wait at an operator, from each worker that runs it."""
 
     template = "list tuples in flight at '{0.operator}'"
@@ -113,30 +108,27 @@ class InFlightRequested(RunCommand):
     limit: int = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class FreezeRequested(RunCommand):
+class FreezeRequested(RunCommand, frozen=True, kw_only=True):
     """Stop all workers for a look at all of them at one moment. Answered when nothing moves; then `FreezeEnded`."""
 
     template = "look at all workers at one moment"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FreezeEnded(Event):
+class FreezeEnded(Event, frozen=True, kw_only=True):
     """The look that a command asked for is over."""
 
     template = "the look of command {0.command} was over"
     command: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModifyRequested(RunCommand):
+class ModifyRequested(RunCommand, frozen=True, kw_only=True):
     """Other logic, validated before. Answered when it is in force everywhere.
 
     `bodies` has code and state transfer for each Python operator; `native` names operators that live in Spark's plan,
     which changes between epochs only.
     """
 
-    bodies: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    bodies: Mapping[str, tuple[bytes, bytes]] = {}
     native: tuple[str, ...] = ()
     consistency: Consistency = "strict"
 
@@ -146,8 +138,7 @@ class ModifyRequested(RunCommand):
         return f"modify {named} ({self.consistency})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionMade(RunCommand):
+class DecisionMade(RunCommand, frozen=True, kw_only=True):
     """What to do with a held tuple."""
 
     template = "{0.kind} the tuple of hold {0.hold}"
@@ -156,8 +147,7 @@ class DecisionMade(RunCommand):
     row: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BreakRequested(RunCommand):
+class BreakRequested(RunCommand, frozen=True, kw_only=True):
     """Pause at a breakpoint; `limit` is for a breakpoint that counts. Answered when all workers have it."""
 
     template = "set breakpoint {0.breakpoint.name} at '{0.breakpoint.operator}'"
@@ -165,23 +155,20 @@ class BreakRequested(RunCommand):
     limit: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class BreakTakenBack(RunCommand):
+class BreakTakenBack(RunCommand, frozen=True, kw_only=True):
     """Remove a breakpoint."""
 
     template = "remove breakpoint {0.name}"
     name: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class StopRequested(RunCommand):
+class StopRequested(RunCommand, frozen=True, kw_only=True):
     """End the run. Answered when it has ended."""
 
     template = "stop the run"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PatienceEnded(Event):
+class PatienceEnded(Event, frozen=True, kw_only=True):
     """A command has waited long enough: what is missing is done without, or by doing the epoch again."""
 
     template = "command {0.command} had waited long enough"
@@ -191,8 +178,7 @@ class PatienceEnded(Event):
 # --- reports of workers ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reported(Event):
+class Reported(Event, frozen=True, kw_only=True):
     """A worker sent a message."""
 
     worker: str
@@ -225,16 +211,14 @@ _REPORTS: Mapping[type, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerDropped(Event):
+class WorkerDropped(Event, frozen=True, kw_only=True):
     """A worker's connection broke; it may be back in a moment."""
 
     template = "the connection to worker {0.worker} broke"
     worker: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerVanished(Event):
+class WorkerVanished(Event, frozen=True, kw_only=True):
     """A worker is gone, and its task with it."""
 
     template = "worker {0.worker} vanished ({0.why})"
@@ -245,8 +229,7 @@ class WorkerVanished(Event):
 # --- reports of the engine ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochBegun(Event):
+class EpochBegun(Event, frozen=True, kw_only=True):
     """An attempt at an epoch starts. `expected`: seconds it will probably take, if known."""
 
     template = "epoch {0.epoch} began"
@@ -254,21 +237,19 @@ class EpochBegun(Event):
     attempt: str
     at: float = 0.0
     expected: float | None = None
-    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    counts: Mapping[str, tuple[int, int]] = {}
     """The tuples that operators took and gave in the epochs committed so far."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochDone(Event):
+class EpochDone(Event, frozen=True, kw_only=True):
     """The epoch counts. `counts`: the tuples that operators took and gave up to its end."""
 
     template = "epoch {0.epoch} was committed"
     epoch: int
-    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    counts: Mapping[str, tuple[int, int]] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochGivenUp(Event):
+class EpochGivenUp(Event, frozen=True, kw_only=True):
     """The attempt is over and does not count: cancelled, or lost by Spark. The engine will try again."""
 
     template = "epoch {0.epoch} was given up ({0.why})"
@@ -276,24 +257,21 @@ class EpochGivenUp(Event):
     why: str = "for an unknown reason"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowHeld(Event):
+class RowHeld(Event, frozen=True, kw_only=True):
     """A row on which an expression failed inside Spark, found after its epoch was given up."""
 
     template = "'{0.held.place.operator}' failed on a row inside Spark: {0.held.error}"
     held: m.Held
 
 
-@dataclass(frozen=True, kw_only=True)
-class BreakReached(Event):
+class BreakReached(Event, frozen=True, kw_only=True):
     """A tuple of the last epoch meets a condition that only its end shows: pause before the next epoch."""
 
     template = "breakpoint {0.reached.breakpoint} was reached at '{0.reached.place.operator}'"
     reached: m.Reached
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOver(Event):
+class RunOver(Event, frozen=True, kw_only=True):
     """The engine is done. With `error`: it failed."""
 
     error: str = ""
@@ -303,8 +281,7 @@ class RunOver(Event):
         return f"the run failed: {self.error}" if self.error else "the run ended"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DriverRestarted(Event):
+class DriverRestarted(Event, frozen=True, kw_only=True):
     """A recorded run is continued by a new process, with the decisions about tuples that were made before."""
 
     template = "a new process continued the run"
