@@ -583,7 +583,7 @@ class Run:
         if wait:
             self._thread.ended.wait()
 
-    def _command(self, kind: type[e.RunCommand], **fields: Any) -> i.CommandAnswer:
+    def _command(self, kind: type[e.RunCommand], /, **fields: Any) -> i.CommandAnswer:
         """Carry out a command and wait for the answer. Raises CommandRefused."""
         return self._thread.steering.answer(lambda name: kind(command=name, **fields))
 
