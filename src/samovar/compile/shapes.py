@@ -85,7 +85,7 @@ def nature_by_names(text: str) -> Nature:
     )
 
 
-def shape_of(op: Op, nature: Nature = Nature(), *, stateless: bool = False) -> Shape:  # noqa: B008 (it is frozen)
+def shape_of(op: Op, nature: Nature = Nature(), *, stateless: bool = False) -> Shape:
     """The shape of an operator; `stateless` is what a Python operator's class says of itself."""
     match op:
         case _ if isinstance(op, ops.SOURCES) or is_drawn(op):

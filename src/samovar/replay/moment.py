@@ -18,14 +18,7 @@ from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.state_pages import page_of
 from samovar.replay.trace.model import StateChange, Step, StepKey, Trace, Tuple
 from samovar.replay.trace.segments import Segment
-from samovar.replay.trace.stepper import (
-    Overlap,
-    advanced,
-    next_step,
-    open_steps,
-    overlap,
-    waiting,
-)
+from samovar.replay.trace.stepper import Overlap, advanced, next_step, open_steps, overlap, waiting
 from samovar.replay.trace.traced_window import Cursor, TracedWindow
 from samovar.runtime.run import Run
 from samovar.text import shown

@@ -12,16 +12,7 @@ from typing import Any
 
 from samovar.positions import END, Position, input_of, padded
 
-__all__ = [
-    "ABSENT",
-    "Edges",
-    "StateChange",
-    "Step",
-    "StepKey",
-    "Trace",
-    "Tuple",
-    "parent_of",
-]
+__all__ = ["ABSENT", "Edges", "StateChange", "Step", "StepKey", "Trace", "Tuple", "parent_of"]
 
 StepKey = tuple[str, int]
 """An operator and the number of its step in the trace."""

@@ -31,12 +31,7 @@ from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.positions import PAD, Position, end_position, position_columns
-from samovar.record.state_files import (
-    Header,
-    composed,
-    mark_name,
-    write_state,
-)
+from samovar.record.state_files import Header, composed, mark_name, write_state
 from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
 from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
@@ -59,10 +54,7 @@ from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, told
 from samovar.runtime.worker.marker import Marker
 from samovar.runtime.worker.task_control import DUE, QUIET, Due, Quiet, RowFeed, TaskControl
 
-__all__ = [
-    "Chain",
-    "Observer",
-]
+__all__ = ["Chain", "Observer"]
 
 FLUSH = 4096
 """Output rows are sent on when this many have gathered."""

@@ -31,15 +31,7 @@ if TYPE_CHECKING:
     from samovar.runtime.exchange.task import Control, Task
     from samovar.runtime.worker.chain import Chain
 
-__all__ = [
-    "DUE",
-    "QUIET",
-    "Due",
-    "Quiet",
-    "RowFeed",
-    "TaskControl",
-    "attend",
-]
+__all__ = ["DUE", "QUIET", "Due", "Quiet", "RowFeed", "TaskControl", "attend"]
 
 _unreachable: set[tuple[str, int]] = set()
 """Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
