@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.errors import ReplayDiffers
-from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Fingerprints, told_in
+from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Fingerprints, difference_in
 
 ROWS: list[tuple[Any, ...]] = [(i, f"row {i}", i / 7) for i in range(3 * EVERY)]
 
@@ -53,10 +53,10 @@ def test_a_replay_stops_at_the_first_block_that_differs() -> None:
     changed = [*ROWS[: EVERY + 3], (-1, "", 0.0), *ROWS[EVERY + 4 :]]
     with pytest.raises(ReplayDiffers, match=f"'op'.*{EVERY + 1} to {EVERY + BLOCK}") as found:
         Fingerprints("op", recorded).add(changed)
-    told = told_in(f"PythonException: ... samovar.errors.ReplayDiffers: {found.value}\n at org.apache")
+    told = difference_in(f"PythonException: ... samovar.errors.ReplayDiffers: {found.value}\n at org.apache")
     assert told is not None
     assert told.operator == "op"
-    assert told_in("something else") is None
+    assert difference_in("something else") is None
 
 
 def test_dates_have_prints_too() -> None:

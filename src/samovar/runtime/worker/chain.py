@@ -50,7 +50,7 @@ from samovar.runtime.exchange.user_errors import (
 from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
 from samovar.runtime.worker.breakpoints import TaskBreakpoints
-from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, told
+from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, state_errors
 from samovar.runtime.worker.marker import Marker
 from samovar.runtime.worker.task_control import DUE, QUIET, Due, Quiet, RowFeed, TaskControl
 
@@ -657,7 +657,7 @@ class Chain(Keeping):
         """Keep what changed since the mark before, and what was given."""
         self._cut_kept(number)
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
-            with told(stage, loaded):
+            with state_errors(loaded):
                 changes = loaded.take_changes()
                 loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
                 kept = {**changes, "used": len(loaded.results.made)}
