@@ -14,13 +14,13 @@ __all__ = ["Marker"]
 
 
 class Placed(Protocol):
-    """Rows that know where they lie."""
+    """Rows with positions."""
 
     def place(self, i: int) -> Position: ...
 
 
 class Marker:
-    """Cuts the rows of a bucket at the marks. One that would cost more than `share` of the time is left out."""
+    """Cuts the rows of a bucket at the marks. A mark that would cost more than `share` of the time is skipped."""
 
     def __init__(
         self,

@@ -320,7 +320,7 @@ class Undo(Observer):
             if chain.switches is not None:
                 chain.switches.forget(i, before.code, sum(other.taken[i]))
             del now.results.made[before.results.place :]
-            # Rows of the last operator that wait to be sent on are not printed yet: their fingerprints stay as they are.
+            # Rows of the last operator that wait to be sent on have no fingerprints yet: those stay as they are.
             if whole or i + 1 < len(chain.loaded):
                 now.prints = before.prints
             chain.taken[i], chain.given[i] = other.taken[i], other.given[i]
@@ -341,7 +341,9 @@ class _Again(Observer):
         chain.given = [base.given for base in undo.base]
         for stage, base, now in zip(chain.task.stages, undo.base, first.loaded, strict=True):
             results = Results(list(now.results.made), base.results)
-            loaded = LoadedOperator(stage.name, base.code, results, base.prints.copy(), switched=base.switched)
+            loaded = LoadedOperator(
+                stage.name, base.code, results, base.prints.copy(), switched=base.switched
+            )
             files = () if base.switched else stage.versions.get(chain.bucket or 0, Version()).files
             if files or base.deltas:
                 loaded.catch_up([*changes_in(files), *map(pickle.loads, base.deltas)])
