@@ -1,6 +1,6 @@
 """Folders outside of recordings: the cache of chunks, and scratch for runs that leave no recording.
 
-On a cluster executors read and write both, so that they must lie where all hosts see them.
+On a cluster executors read and write both, so they must be where all hosts see them.
 """
 
 from __future__ import annotations
