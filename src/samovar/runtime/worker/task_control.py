@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from samovar.runtime.exchange.task import Control, Task
     from samovar.runtime.worker.chain import Chain
 
-__all__ = ["DUE", "QUIET", "Due", "Quiet", "RowFeed", "TaskControl", "attend"]
+__all__ = ["DUE", "QUIET", "Due", "Quiet", "RowFeed", "Step", "TaskControl", "attend"]
 
 _unreachable: set[tuple[str, int]] = set()
 """Coordinators that did not answer this process: their tasks run unattended, without waiting again."""
 PATIENCE = 2.0
 """Seconds to wait for the coordinator's answer: a busy driver answers in milliseconds, a dead one never."""
+
+Step = tuple[int, int, int]
+"""A tuple in a chain: the number of the operator, the port, and the number of the tuple on that port."""
 
 
 class Quiet:
@@ -97,7 +100,7 @@ class TaskControl:
         self.agent = Agent(self.client, self)
         self._address = control[0]
         self._names = [s.name for s in task.stages]
-        self._step: tuple[int, int, int] | None = None
+        self._step: Step | None = None
         self._behind = False
         """Whether the tuple of `_step` is processed already."""
         self._began = time.perf_counter()
@@ -158,39 +161,36 @@ class TaskControl:
 
     def check(self, stage: int, port: int, number: int) -> None:
         """Obey orders, at a tuple of an operator; returns when the loop may go on."""
-        self._step = (stage, port, number)
-        with self._idling():
+        with self._stopped_at((stage, port, number)):
             self.agent.check()
 
-    def hold(self, held: m.Held, step: tuple[int, int, int]) -> m.Decision:
+    def hold(self, held: m.Held, step: Step) -> m.Decision:
         """Report a tuple that raised, and wait for a decision."""
-        self._step = step
-        with self._idling():
+        with self._stopped_at(step):
             return self.agent.hold(held)
 
-    def reach(self, reached: m.Reached, step: tuple[int, int, int], behind: bool) -> None:
+    def reach(self, reached: m.Reached, step: Step, behind: bool) -> None:
         """Report a tuple that meets a breakpoint; returns when the loop may go on. `behind`: it is processed."""
-        self._step, self._behind = step, behind
-        with self._idling():
+        with self._stopped_at(step, behind):
             self.agent.reach(reached)
-        self._behind = False
 
     def wait_for_credit(
-        self, counted: m.TuplesCounted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
+        self, counted: m.TuplesCounted, there: Callable[[], bool], step: Step, behind: bool
     ) -> None:
         """Wait until more tuples may be processed."""
-        self._step, self._behind = step, behind
-        with self._idling():
+        with self._stopped_at(step, behind):
             self.agent.wait_for_credit(counted, there)
-        self._behind = False
 
     @contextmanager
-    def _idling(self) -> Iterator[None]:
+    def _stopped_at(self, step: Step, behind: bool = False) -> Iterator[None]:
+        """The loop stands still at a tuple; the time does not count as the operators' work."""
+        self._step, self._behind = step, behind
         began = time.perf_counter()
         try:
             yield
         finally:
             self._idle += time.perf_counter() - began
+            self._behind = False
 
     def end(self) -> None:
         """End control, however the task has ended."""

@@ -37,6 +37,7 @@ from samovar.runtime.worker.arrival import partition_number
 from samovar.runtime.worker.batch import View, rows_at, stretches
 from samovar.runtime.worker.bucket_state import LoadedOperator, changes_in
 from samovar.runtime.worker.chain import Chain, Observer
+from samovar.runtime.worker.task_control import Step
 from samovar.text import shown
 
 __all__ = ["Undo"]
@@ -72,8 +73,8 @@ class Undo(Observer):
         self.base: list[_Base] = []
         self.fed: list[tuple[View, int, int]] = []
         """The rows processed since the base: a batch, the first of its rows, and the row behind the last."""
-        self.fixed: dict[tuple[int, int, int], RecordedDecision] = {}
-        """Decisions in force in this bucket: by stage, port and number of the tuple."""
+        self.fixed: dict[Step, RecordedDecision] = {}
+        """Decisions in force in this bucket."""
         self.finishing: int | None = None
         """The operator that sees the end of its input."""
         self.switched_before = 0
@@ -134,7 +135,7 @@ class Undo(Observer):
         if stage == 0:
             self._note_row()
         chain = self.chain
-        number = chain.taken[stage][port]
+        place = (stage, port, chain.taken[stage][port])
         kept = len(chain.rows)
         original = dict(row)  # operators may change the row they get
         while True:
@@ -144,10 +145,10 @@ class Undo(Observer):
             except UserError as error:
                 if error.failure.operator != chain.task.stages[stage].name or error.failure.row is None:
                     raise
-                kind, edited = self._decide(stage, port, number, original, error)
-                self._undo(stage, port, number, kept)
+                kind, edited = self._decide(place, original, error)
+                self._undo(place, kept)
                 if kind != "retry":
-                    decision = self._fix(stage, port, number, kind, original, error, edited)
+                    decision = self._fix(place, kind, original, error, edited)
                     if decision.edited is None:
                         chain.taken[stage][port] += 1
                         return
@@ -180,7 +181,7 @@ class Undo(Observer):
         """Process rows as one batch; if that raises, undo it and process its halves, down to the row that raises."""
         chain = self.chain
         port = view.ports[first] if view.ports is not None else 0
-        number = chain.taken[0][port]
+        place = (0, port, chain.taken[0][port])
         while True:
             if chain.switches is not None:
                 chain.switch_code(0, ())
@@ -196,10 +197,10 @@ class Undo(Observer):
                     yield from self._hold_batch(view, middle, end)
                     return
                 row = view.batch_of(port, first, end).to_pylist(maps_as_pydicts="strict")[0]
-                before = self.fixed.get((0, port, number))
-                kind, edited = self._decide(0, port, number, (before and before.edited) or row, error)
+                before = self.fixed.get(place)
+                kind, edited = self._decide(place, (before and before.edited) or row, error)
                 if kind != "retry":
-                    self._fix(0, port, number, kind, row, error, edited)
+                    self._fix(place, kind, row, error, edited)
             else:
                 self.fed.append((view, first, end))
                 yield from outputs
@@ -225,13 +226,13 @@ class Undo(Observer):
                 name = chain.task.stages[stage].name
                 if error.failure.operator != name or error.failure.row is not None:
                     raise
-                kind, _ = self._decide(stage, 0, AT_END, {}, error)
+                kind, _ = self._decide((stage, 0, AT_END), {}, error)
                 self._take_back(_Again(self, None), stage, whole=True)
                 chain.rows, chain.positions, chain.parents, chain.printed = [], [], [], 0
                 if kind == "retry":
                     continue
                 outputs = []
-                self._fix(stage, 0, AT_END, "skip", {}, error, None)
+                self._fix((stage, 0, AT_END), "skip", {}, error, None)
             self.finishing = None
             yield from outputs
             return
@@ -239,18 +240,12 @@ class Undo(Observer):
     # --- decisions --------------------------------------------------------------------------------------------------
 
     def _fix(
-        self,
-        stage: int,
-        port: int,
-        number: int,
-        kind: str,
-        row: dict[str, Any],
-        error: UserError,
-        edited: dict[str, Any] | None,
+        self, place: Step, kind: str, row: dict[str, Any], error: UserError, edited: dict[str, Any] | None
     ) -> RecordedDecision:
         """Put a decision about a tuple into force."""
-        before = self.fixed.get((stage, port, number))  # an edited tuple may raise again
-        decision = self.fixed[stage, port, number] = RecordedDecision(
+        stage, port, number = place
+        before = self.fixed.get(place)  # an edited tuple may raise again
+        decision = self.fixed[place] = RecordedDecision(
             self.chain.task.stages[stage].name,
             self.chain.bucket or 0,
             port,
@@ -262,13 +257,12 @@ class Undo(Observer):
         )
         return decision
 
-    def _decide(
-        self, stage: int, port: int, number: int, row: dict[str, Any], error: UserError
-    ) -> tuple[str, dict[str, Any] | None]:
-        """Report the tuple and wait for a decision, unless one stands already."""
+    def _decide(self, step: Step, row: dict[str, Any], error: UserError) -> tuple[str, dict[str, Any] | None]:
+        """Report the tuple and wait for a decision, unless there is one already."""
         chain, control = self.chain, self.chain.control
         if control is None or not control.heard:
             raise error
+        stage, port, number = step
         name = chain.task.stages[stage].name
         partition = counting_partition(chain.bucket or 0, self._partition)
         place = m.TuplePlace(name, chain.task.epoch, partition, port, number)
@@ -295,15 +289,15 @@ class Undo(Observer):
                 frames=tuple(frames),
                 state=shown(attributes(chain.loaded[stage].instance), 2000),
             ),
-            (stage, port, number),
+            step,
         )
         return decision.kind, pickle.loads(decision.row) if decision.row else None
 
     # --- undoing ----------------------------------------------------------------------------------------------------
 
-    def _undo(self, stage: int, port: int, number: int, kept: int) -> None:
-        """Bring this operator and those behind it to their states before a tuple."""
-        self._take_back(_Again(self, (stage, port, number)), stage)
+    def _undo(self, place: Step, kept: int) -> None:
+        """Bring the operator of a tuple and those behind it to their states before the tuple."""
+        self._take_back(_Again(self, place), place[0])
         chain = self.chain
         del chain.rows[kept:], chain.parents[kept:]
         if chain.task.positions:
@@ -329,7 +323,7 @@ class Undo(Observer):
 class _Again(Observer):
     """A second chain that starts from the base and processes the rows since, up to a tuple (None: all of them)."""
 
-    def __init__(self, undo: Undo, target: tuple[int, int, int] | None) -> None:
+    def __init__(self, undo: Undo, target: Step | None) -> None:
         first = undo.chain
         chain = self.chain = Chain(first.task, self)
         self.target = target
