@@ -11,6 +11,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from samovar.errors import WorkflowError
+from samovar.runtime.exchange.user_errors import unpicklable
 
 __all__ = ["by_value"]
 
@@ -27,8 +28,8 @@ def by_value(thing: Any, operator: str | None = None) -> bytes:
         return bytes(cloudpickle.dumps(thing))
     except Exception as error:
         name = getattr(thing, "__name__", None) or type(thing).__name__
-        culprit = _culprit(thing)
-        about = f"its attribute '{culprit}' cannot be pickled ({error})" if culprit else str(error)
+        attribute = unpicklable(thing)
+        about = f"its attribute '{attribute[0]}' cannot be pickled ({error})" if attribute else str(error)
         raise WorkflowError(
             f"Expected {name} to be something that can be sent to Spark's workers, but {about}.",
             hint="Open connections, locks and files in process() when they are first needed, not in the constructor.",
@@ -37,18 +38,6 @@ def by_value(thing: Any, operator: str | None = None) -> bytes:
     finally:
         for module in users:
             cloudpickle.unregister_pickle_by_value(module)
-
-
-def _culprit(thing: Any) -> str | None:
-    """The attribute that cannot be pickled."""
-    for name, value in getattr(thing, "__dict__", {}).items():
-        if name == "_sv_params":
-            continue
-        try:
-            cloudpickle.dumps(value)
-        except Exception:
-            return str(name)
-    return None
 
 
 def _modules(thing: Any) -> set[ModuleType]:

@@ -36,8 +36,8 @@ class Windows:
         self.tracer = tracer
         self.leaves = tracer.leaves
         self.segments = segments
-        self._kept: OrderedDict[tuple[int, Window], TracedWindow] = OrderedDict()
-        self._under_way: dict[tuple[int, Window], Future[TracedWindow]] = {}
+        self._kept: OrderedDict[tuple[int, Window], Future[TracedWindow]] = OrderedDict()
+        """Windows by their place, those used last at the end; some are being traced."""
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="samovar-ahead")
         self._lock = threading.Lock()
 
@@ -51,31 +51,25 @@ class Windows:
             window = Window()
         key = (segment.number, window)
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            waiting = self._under_way.get(key)
-            if waiting is None:
-                future = self._under_way[key] = Future[TracedWindow]()
-        if waiting is not None:
-            return waiting.result()
-        try:
-            traced = self.tracer.trace(segment, window)
-        except BaseException as error:
-            with self._lock:
-                del self._under_way[key]
-            future.set_exception(error)
-            raise
-        with self._lock:
-            self._kept[key] = traced
-            del self._under_way[key]
-            while len(self._kept) > KEPT or (len(self._kept) > 2 and self._size() > ROOM):
-                self._kept.popitem(last=False)
-        future.set_result(traced)
-        return traced
+            is_new = key not in self._kept
+            future = self._kept.setdefault(key, Future())
+            self._kept.move_to_end(key)
+        if is_new:  # this thread traces it; others that ask meanwhile wait for the same future
+            try:
+                future.set_result(self.tracer.trace(segment, window))
+            except BaseException as error:
+                with self._lock:
+                    self._kept.pop(key, None)
+                future.set_exception(error)
+            self._forget_old()
+        return future.result()
 
-    def _size(self) -> int:
-        return sum(traced.size for traced in self._kept.values())
+    def _forget_old(self) -> None:
+        with self._lock:
+            sizes = {key: f.result().size for key, f in self._kept.items() if f.done() and not f.exception()}
+            for key in list(sizes)[:-2]:  # the last two: a step may go back and forth between them
+                if len(self._kept) > KEPT or sum(sizes.values()) > ROOM:
+                    del self._kept[key], sizes[key]
 
     def close(self) -> None:
         """End the tracing in the background."""

@@ -9,16 +9,21 @@ from typing import Any
 from samovar.graph.operator import Operator
 from samovar.graph.state import StateList, StateMap, declared
 
-__all__ = ["attributes", "merged"]
+__all__ = ["attributes", "merged", "states_of"]
 
 
 def attributes(instance: Operator) -> dict[str, Any]:
-    """An operator's state. Reading it changes nothing, also where a declared state was never used."""
+    """An operator's state as plain data."""
+    return {name: _plain(value) for name, value in states_of(instance).items()}
+
+
+def states_of(instance: Operator) -> dict[str, Any]:
+    """An operator's state in its containers. Asking changes nothing, also where a declared state was never used."""
     values = {n: v for n, v in vars(instance).items() if not n.startswith("_sv_")}
     for name, kind in declared(type(instance)).items():
         if name not in values:
             values[name] = kind.wrap(copy.deepcopy(kind.initial))
-    return {name: _plain(value) for name, value in values.items()}
+    return values
 
 
 def _plain(value: Any) -> Any:

@@ -39,7 +39,7 @@ __all__ = [
     "raised",
     "report",
     "shown",
-    "spark_name",
+    "unpicklable",
     "unsaved",
     "wrong_row",
 ]
@@ -165,19 +165,26 @@ def _locals(frame: types.FrameType, row: Any) -> str:
 
 
 def unsaved(operator: str, instance: Any, error: BaseException, hint: str | None) -> Failure:
-    """State that cannot be pickled, by the name of the attribute."""
+    """The failure for a state that cannot be pickled."""
+    text = f"an error as its state was saved: {error}"
+    if (attribute := unpicklable(instance)) is not None:
+        name, cause = attribute
+        kind = type(vars(instance)[name]).__name__.replace("State", "")
+        text = f"an error as its state was saved: '{name}' ({kind}) cannot be pickled: {cause}"
+    return Failure(operator, None, text, "", during="the end of the epoch", hint=hint or "")
+
+
+def unpicklable(thing: Any) -> tuple[str, Exception] | None:
+    """The first attribute of an object that cannot be pickled, and why; None: all can."""
     from pyspark import cloudpickle
 
-    for name, value in vars(instance).items():
+    for name, value in getattr(thing, "__dict__", {}).items():
         try:
-            cloudpickle.dumps(value)
-        except Exception as cause:
-            kind = type(value).__name__.replace("State", "")
-            text = f"an error as its state was saved: '{name}' ({kind}) cannot be pickled: {cause}"
-            break
-    else:
-        text = f"an error as its state was saved: {error}"
-    return Failure(operator, None, text, "", during="the end of the epoch", hint=hint or "")
+            if name != "_sv_params":
+                cloudpickle.dumps(value)
+        except Exception as error:
+            return str(name), error
+    return None
 
 
 # --- rows that do not fit -------------------------------------------------------------------------------------------
@@ -214,11 +221,11 @@ def fits(value: Any, field: pa.Field) -> bool:
 def misfit(operator: str, row: dict[str, Any] | None, value: Any, field: pa.Field) -> Failure:
     """A value of an output row that does not fit its column."""
     got = "None" if value is None else f"{type(value).__name__} {shown(value)}"
-    wanted = spark_name(field.type) + ("" if field.nullable else " not null")
+    wanted = _spark_name(field.type) + ("" if field.nullable else " not null")
     inside = _inside(value, field)
     hint = ""
     if value is None:
-        hint = f"Give a value, or drop NOT NULL from `output`: '{field.name} {spark_name(field.type)}'."
+        hint = f"Give a value, or drop NOT NULL from `output`: '{field.name} {_spark_name(field.type)}'."
     elif isinstance(value, int) and pa.types.is_integer(field.type):
         hint = f"The number does not fit: write '{field.name} bigint' in `output`."
     elif isinstance(value, float) and math.isfinite(value) and pa.types.is_integer(field.type):
@@ -268,10 +275,10 @@ def batch_misfit(operator: str, batch: Any, schema: pa.Schema, *, by_name: bool)
             try:
                 array.cast(field.type)
             except Exception as error:
-                text = f"expected {spark_name(field.type)} in '{field.name}', got {array.type}: {error}"
+                text = f"expected {_spark_name(field.type)} in '{field.name}', got {array.type}: {error}"
                 return _mismatch(operator, text[:400], during=where)
         elif not by_name and _differs(array.type, field.type):
-            text = f"expected {spark_name(field.type)} as column {i + 1} ('{field.name}'), got {array.type}"
+            text = f"expected {_spark_name(field.type)} as column {i + 1} ('{field.name}'), got {array.type}"
             return _mismatch(operator, text, during=where)
     return None
 
@@ -291,15 +298,15 @@ def _inside(value: Any, field: pa.Field) -> str:
         for i in range(kind.num_fields):
             inner = kind.field(i)
             if not fits(value.get(inner.name), inner):
-                return f": '{field.name}.{inner.name}' is {shown(value.get(inner.name))}, not {spark_name(inner.type)}"
+                return f": '{field.name}.{inner.name}' is {shown(value.get(inner.name))}, not {_spark_name(inner.type)}"
     elif pa.types.is_list(kind) and isinstance(value, list | tuple):
         for i, item in enumerate(value):
             if not fits(item, kind.value_field):
-                return f": item {i} is {shown(item)}, not {spark_name(kind.value_type)}"
+                return f": item {i} is {shown(item)}, not {_spark_name(kind.value_type)}"
     return ""
 
 
-def spark_name(kind: pa.DataType) -> str:
+def _spark_name(kind: pa.DataType) -> str:
     """An Arrow type as `output` spells it."""
     names = {
         pa.int8(): "tinyint",
@@ -320,12 +327,12 @@ def spark_name(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
-        return f"array<{spark_name(kind.value_type)}>"
+        return f"array<{_spark_name(kind.value_type)}>"
     if pa.types.is_map(kind):
-        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
     if pa.types.is_struct(kind):
         inner = (kind.field(i) for i in range(kind.num_fields))
-        return "struct<" + ",".join(f"{f.name}:{spark_name(f.type)}" for f in inner) + ">"
+        return "struct<" + ",".join(f"{f.name}:{_spark_name(f.type)}" for f in inner) + ">"
     return str(kind)
 
 

@@ -8,16 +8,15 @@ condition that raises for a tuple (`None > 3`) does not hold for it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from samovar.control import messages as m
 from samovar.graph.operator import Operator
-from samovar.graph.state import declared
 from samovar.positions import counting_partition
 from samovar.record.state_files import dumps
+from samovar.runtime.exchange.plain_states import states_of
 from samovar.runtime.worker.arrival import partition_number
 from samovar.text import shown
 
@@ -47,17 +46,10 @@ class _Breakpoint:
         """Whether a tuple meets the condition."""
         assert self.code is not None
         try:
-            return bool(eval(self.code, _names(instance, row, port)))
+            # Columns by their names, then states, which win over columns.
+            return bool(eval(self.code, {**row, **states_of(instance), "row": row, "port": port}))
         except Exception:
             return False
-
-
-def _names(instance: Operator, row: Mapping[str, Any], port: int) -> dict[str, Any]:
-    """The names in a condition: columns, and states, which win. A declared state that was never used stays unused."""
-    states = vars(instance)
-    kinds = declared(type(instance))
-    unused = {n: kinds[n].wrap(copy.deepcopy(kinds[n].initial)) for n in kinds if n not in states}
-    return {**row, **unused, **states, "row": row, "port": port}
 
 
 class TaskBreakpoints:
