@@ -100,16 +100,13 @@ def _traceback(error: BaseException, row: Any) -> str:
     if not users:
         return ""
     lines = ["Traceback (most recent call last):"]
-    skipped = len(users) - _FRAMES
-    for place, (frame, number) in enumerate(users):
-        if skipped > 0 and place == 2:
-            lines.append(f"  ... {skipped} calls more ...")
-        if skipped > 0 and 2 <= place < 2 + skipped:
-            continue
-        name = frame.f_code.co_filename
-        lines.append(f'  File "{name}", line {number}, in {frame.f_code.co_name}')
-        if text := linecache.getline(name, number).strip():
-            lines.append(f"    {text}")
+    for frame, number in users:
+        code = frame.f_code
+        text = linecache.getline(code.co_filename, number).strip()
+        lines.append(f'  File "{code.co_filename}", line {number}, in {code.co_name}')
+        lines[-1] += f"\n    {text}" if text else ""
+    if len(users) > _FRAMES:
+        lines[3 : 2 - _FRAMES] = [f"  ... {len(users) - _FRAMES} calls more ..."]
     if values := _locals(users[-1][0], row):
         lines.append(f"    with {values}")
     frame, number = frames[-1]

@@ -206,23 +206,6 @@ def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceErro
     )
 
 
-_ADVICE = (
-    (
-        ("DIVIDE_BY_ZERO", "Division by zero", "REMAINDER_BY_ZERO"),
-        "Filter such rows out first, or use try_divide(a, b), which gives null.",
-    ),
-    (("CAST", "CANNOT_PARSE"), "Clean the value first, or use try_cast(... AS ...), which gives null."),
-    (
-        ("OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"),
-        "Cast to a wider type first (decimal(38, 0), double), or use try_add / try_multiply / try_sum.",
-    ),
-    (
-        ("INVALID_ARRAY_INDEX", "INVALID_INDEX_OF_ZERO"),
-        "Use get(array, index) or try_element_at(array, position), which give null.",
-    ),
-)
-
-
 def _advice(said: SparkError, op: Op | None) -> str | None:
     """A hint for an error of an expression."""
     text = f"{said.condition} {said.message}"
@@ -231,9 +214,14 @@ def _advice(said: SparkError, op: Op | None) -> str | None:
         return (
             f"The {kind} differ in type, so Spark casts: cast one side yourself, or use try_cast(... AS ...)."
         )
-    for signs, advice in _ADVICE:
-        if any(sign in text for sign in signs):
-            return advice
+    if re.search("DIVIDE_BY_ZERO|Division by zero|REMAINDER_BY_ZERO", text):
+        return "Filter such rows out first, or use try_divide(a, b), which gives null."
+    if re.search("CAST|CANNOT_PARSE", text):
+        return "Clean the value first, or use try_cast(... AS ...), which gives null."
+    if re.search("OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE", text):
+        return "Cast to a wider type first (decimal(38, 0), double), or use try_add / try_multiply / try_sum."
+    if re.search("INVALID_ARRAY_INDEX|INVALID_INDEX_OF_ZERO", text):
+        return "Use get(array, index) or try_element_at(array, position), which give null."
     return "Handle such values in the function, or filter the rows out before." if said.python else None
 
 
