@@ -264,6 +264,6 @@ def test_fingerprints_that_go_on_are_those_of_the_whole(start: int, more: int) -
     run, whole = Fingerprints("R"), Fingerprints("R")
     run.add(rows)
     whole.add(rows[: start + more])
-    part = Fingerprints("R", start=start, goes_on=run.made)
+    part = Fingerprints("R", start=start, goes_on=run.checksums)
     part.add(rows[start : start + more])
-    assert part.made == whole.made
+    assert part.checksums == whole.checksums

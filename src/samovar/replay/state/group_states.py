@@ -202,9 +202,9 @@ def _running(
     near = window != Window() and only_native(plan, segment.level, up)
     epoch = tracer.windowed(segment, window, near=near)
     df = epoch.frames.stream(up, segment.level)
-    own = hidden(df)
-    places = position_columns(len(own), "w")
-    stamped = df.select("*", *(F.col(c).alias(p) for c, p in zip(own, places, strict=True)))
+    positions = hidden(df)
+    places = position_columns(len(positions), "w")
+    stamped = df.select("*", *(F.col(c).alias(p) for c, p in zip(positions, places, strict=True)))
     counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
     each = partial_frame(stamped, [*plan.keys(name), *places], counting)
     if window.low is not None:

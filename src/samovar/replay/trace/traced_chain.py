@@ -199,36 +199,36 @@ class _Reader(Observer):
         name, loaded, pick = chain.task.stages[0].name, chain.loaded[0], chain.pickers[0]
         process = chain.process(0)
         rows: list[tuple[Any, ...]] = []
-        number, row, out, given, asking, found = start - 1, None, None, None, False, None
+        number, row, out, output, asking, match = start - 1, None, None, None, False, None
         outside = swap(loaded.results)
         try:
             for number, row in enumerate(view.rows(start, stop), start):
                 out = process(row)
                 if out is not None:
-                    for given in out:
-                        if given is not None:
-                            rows.append(pick(given) if pick is not None else chain.pick(0, given))
+                    for output in out:
+                        if output is not None:
+                            rows.append(pick(output) if pick is not None else chain.pick(0, output))
                     if len(rows) >= FLUSH:
                         self._count_given(rows)
                 if holds is not None:
                     asking = True
                     if holds(row):
-                        found = number
+                        match = number
                         break
                     asking = False
         except RAISED as error:
             self.doing, chain.path[0] = (0, 0, view.position(number)), row
             if asking or isinstance(error, UserError | ReplayDiffers):
                 raise
-            if given is not None and isinstance(error, KeyError | TypeError | IndexError):
-                chain.pick(0, given)  # raises with what is missing, if that is it
+            if output is not None and isinstance(error, KeyError | TypeError | IndexError):
+                chain.pick(0, output)  # raises with what is missing, if that is it
             chain.check_rows(0, out, error)
             raise UserError(raised(name, row, error)) from None
         finally:
             swap(outside)
         chain.taken[0][0] += number + 1 - start
         self._count_given(rows)
-        return found
+        return match
 
     def _count_given(self, rows: list[tuple[Any, ...]]) -> None:
         self.chain.given[0] += len(rows)
@@ -392,9 +392,9 @@ class _Prober(_Reader):
         if not self.asks or not self._alone(view):
             yield from self.chain.stretch(view, start, stop)
             return
-        found = self._pass_by(view, start, stop, self.holds)
-        if found is not None:
-            self._find(0, view.position(found))
+        match = self._pass_by(view, start, stop, self.holds)
+        if match is not None:
+            self._find(0, view.position(match))
 
     def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.done:

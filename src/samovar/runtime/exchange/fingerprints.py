@@ -43,7 +43,9 @@ class Fingerprints:
 
         `goes_on`: a run's fingerprints, of which those up to `start` are taken over, to go on from there.
         """
-        self.made: list[int] = [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
+        self.checksums: list[int] = (
+            [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
+        )
         self._operator = operator
         self._recorded = recorded
         self._taken_over = goes_on
@@ -55,7 +57,7 @@ class Fingerprints:
     def copy(self) -> Fingerprints:
         """The same fingerprints so far, to go on from independently."""
         other = copy.copy(self)
-        other.made = list(self.made)
+        other.checksums = list(self.checksums)
         return other
 
     def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -89,7 +91,7 @@ class Fingerprints:
                 if offset + taken == BLOCK and self._begun == number:
                     self._done(number)
                 elif offset + taken == BLOCK and self._taken_over is not None:  # begun before the start
-                    self.made += self._taken_over[number : number + 1]
+                    self.checksums += self._taken_over[number : number + 1]
             else:
                 taken = min(EVERY - offset, rows - first)
             self._at += taken
@@ -97,7 +99,7 @@ class Fingerprints:
 
     def _done(self, number: int) -> None:
         if self._recorded is None:
-            self.made.append(self._sum)
+            self.checksums.append(self._sum)
         elif number < len(self._recorded) and self._recorded[number] != self._sum:
             raise ReplayDiffers(_DIFFERS.format(self._operator, number * EVERY + 1, number * EVERY + BLOCK))
 

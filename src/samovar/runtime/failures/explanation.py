@@ -146,10 +146,10 @@ def what_was_lost(error: BaseException) -> str | None:
 def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
     """The error for a row that was found to make Spark fail."""
     op = context.plan.graph.ops[found.operator]
-    said = found.said
+    error = found.said
     if isinstance(op, ops.SOURCES):
-        return _source_problem(context, op, said)
-    if "exited unexpectedly" in said.message or "crashed" in said.message:
+        return _source_problem(context, op, error)
+    if "exited unexpectedly" in error.message or "crashed" in error.message:
         return OperatorFailed(
             op.name,
             row=None,
@@ -163,7 +163,7 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
         return OutputMismatch(
             op.name,
             row=None,
-            error=re.sub(r"^PySpark\w+: | It can be caused by.*$", "", said.message),
+            error=re.sub(r"^PySpark\w+: | It can be caused by.*$", "", error.message),
             traceback="",
             epoch=epoch,
             during="its output",
@@ -171,18 +171,18 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
         )
     return ExpressionFailed(
         op.name,
-        error=said.text,
+        error=error.text,
         row=found.row,
         epoch=epoch,
-        hint=_advice(said, op),
+        hint=_advice(error, op),
         note=found.note,
-        traceback=said.python,
+        traceback=error.python,
     )
 
 
-def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceError:
+def _source_problem(context: RunContext, op: Op, error: SparkError) -> SourceError:
     source = context.sources[op.name]
-    if "MALFORMED" in said.condition or "failfast" in str(source.options.get("mode", "")).lower():
+    if "MALFORMED" in error.condition or "failfast" in str(source.options.get("mode", "")).lower():
         covers = context.range
         units = covers.units.get(op.name, (0, len(source.units))) if covers else (0, len(source.units))
         bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
@@ -194,21 +194,21 @@ def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceErro
                 operator=op.name,
                 hint='Mend the file, or read it with mode="PERMISSIVE": such rows are then kept as rejected.',
             )
-    named = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", said.message)
+    named = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", error.message)
     where = "/" + named.group(1).lstrip("/") if named else ", ".join(getattr(op, "path", ()))
-    detail = re.sub(r"^Encountered error while reading file \S+\s*", "", said.message)
+    detail = re.sub(r"^Encountered error while reading file \S+\s*", "", error.message)
     return SourceError(
         f"Spark cannot read {where} as {source.format}" + (f":\n    {detail}" if detail else "."),
         operator=op.name,
         hint="All files of a source need the same columns and types: move this one away or rewrite it."
-        if "MISMATCH" in said.condition
+        if "MISMATCH" in error.condition
         else "The file is damaged or of another format: replace it, or move it out of the folder.",
     )
 
 
-def _advice(said: SparkError, op: Op | None) -> str | None:
+def _advice(error: SparkError, op: Op | None) -> str | None:
     """A hint for an error of an expression."""
-    text = f"{said.condition} {said.message}"
+    text = f"{error.condition} {error.message}"
     if "CAST_INVALID_INPUT" in text and isinstance(op, ops.Union | ops.Join):
         kind = "columns of a union" if isinstance(op, ops.Union) else "two sides of a join condition"
         return (
@@ -222,7 +222,7 @@ def _advice(said: SparkError, op: Op | None) -> str | None:
         return "Cast to a wider type first (decimal(38, 0), double), or use try_add / try_multiply / try_sum."
     if re.search("INVALID_ARRAY_INDEX|INVALID_INDEX_OF_ZERO", text):
         return "Use get(array, index) or try_element_at(array, position), which give null."
-    return "Handle such values in the function, or filter the rows out before." if said.python else None
+    return "Handle such values in the function, or filter the rows out before." if error.python else None
 
 
 def _stopped(spark: SparkSession) -> bool:

@@ -156,8 +156,8 @@ def save(task: Task, stage: Stage, loaded: LoadedOperator, header: Header) -> No
             changes, loaded.changes = composed(loaded.changes, changes), None
         if loaded.results.made:
             changes["results"] = loaded.results.made
-        if loaded.prints.made:
-            changes["prints"] = loaded.prints.made
+        if loaded.prints.checksums:
+            changes["prints"] = loaded.prints.checksums
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
     if switched or (not first and loaded.delta_bytes > max(SMALL, 2 * loaded.full_bytes)):
         whole = Header(
