@@ -146,15 +146,12 @@ def quiet_query_errors() -> None:
 def _live_session() -> SparkSession | None:
     if "pyspark" not in sys.modules:
         return None
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     try:
         session = SparkSession.active()
         session.version  # noqa: B018  a stopped session raises here
-    except (PySparkException, AttributeError):
-        return None
-    except Exception:  # py4j's, when the Java process is gone
+    except Exception:  # PySpark's, or py4j's when the Java process is gone
         return None
     return session
 
