@@ -307,7 +307,7 @@ def _inherited(parent: Recording) -> dict[str, Digest]:
 def _shifted(
     fact: EpochCommitted, split: tuple[str, int] | None, published: Iterable[str] = ()
 ) -> EpochCommitted:
-    """An epoch of the parent as the fork's log has it: units behind the one that was cut in two have other numbers.
+    """An epoch of the parent for the fork's log: units behind the unit that was cut in two have other numbers.
 
     `published`: results that the parent has published, so that their files cannot be shared.
     """

@@ -90,7 +90,7 @@ class Moment:
 
     @property
     def operator(self) -> str | None:
-        """The operator that is looked at: the one that was jumped to or stepped; None after a jump to an epoch.
+        """The operator that a jump or step led to, which views show; None after a jump to an epoch.
 
         >>> moment.operator
         'H'
@@ -341,7 +341,7 @@ class Moment:
     def step_over(self, operator: str) -> Moment:
         """Process an operator's next tuple, and all tuples that follow from it.
 
-        operator: by default the one that is looked at.
+        operator: the operator whose next tuple is processed.
 
         >>> moment.step_over("H").state("H")["highest"]["Ann"]
         70.0
@@ -361,7 +361,7 @@ class Moment:
     def step_into(self, operator: str) -> Moment:
         """Have an operator process its next tuple; its output waits at the operators behind it.
 
-        operator: by default the one that is looked at.
+        operator: the operator whose next tuple is processed.
 
         >>> moment.step_into("H").pending("S")[0].row["amount"]
         70.0
@@ -409,7 +409,7 @@ class Moment:
         return Moment(self._session, Cursor.end(before, operator))
 
     def _within(self, operator: str) -> set[str]:
-        """The operators looked at: the one that was jumped to or stepped, and all behind it."""
+        """The operators a person looks at: the operator of the last jump or step, and all behind it."""
         return self._trace.edges.downstream(self._chosen(operator))
 
     def _ready(self, operator: str, *, windows: int | None = None) -> Moment:

@@ -27,7 +27,7 @@ def new_scratch(what: str = "", root: Path | None = None) -> Path:
 
 
 def is_scratch(folder: Path) -> bool:
-    """Whether a folder lies in one that `new_scratch` has made."""
+    """Whether a folder is, or is inside, a folder of `new_scratch`."""
     root = _scratch_root()
     return folder.is_relative_to(root) and str(folder.relative_to(root)).startswith(_PREFIX)
 

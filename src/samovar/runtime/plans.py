@@ -55,7 +55,7 @@ def plans_of(
     Raises SourceChanged when an input is not as it was.
     """
     if history.started is None:
-        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow again.")
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source, session)

@@ -33,7 +33,7 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
     if lost and history.published:
         raise RecordingCorrupt(
             f"{problems[0]} Its epoch cannot be computed again: results of this run lie at their paths already.",
-            hint="Restore the file from a copy, or run the workflow anew.",
+            hint="Restore the file from a copy, or run the workflow again.",
         )
     if not lost and history.ended is not None and history.ended.status == "completed":
         return ""

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
 from samovar.compile.samples import is_drawn
-from samovar.errors import RecordingError, StorageProblem
+from samovar.errors import StorageProblem
 from samovar.graph.workflow import Graph, Marks, OnError, Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.addresses import local_folder
@@ -201,8 +201,6 @@ def resume(
     recording = Recording.open(path, write=True)
 
     def prepare() -> PreparedRun:
-        if recording.history().started is None:
-            raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
         session = spark if spark is not None else spark_session(master=master, conf=conf)
         return _resumed_run(recording, session, flow)
 

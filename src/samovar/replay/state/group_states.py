@@ -70,7 +70,7 @@ class StoredGroups(Mapping[Any, Group]):
         return list(_groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, self.parts))
 
     def over(self, changed: Mapping[Any, Any]) -> StoredGroups:
-        """The same with some groups changed."""
+        """These groups with some of them changed or removed (ABSENT)."""
         rows = [
             (
                 *(key if self.parts > 1 else (key,)),

@@ -17,7 +17,7 @@ from samovar.runtime.sources.units import Source, stretches_of
 __all__ = ["Leaves"]
 
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
-"""Finds leaf positions of a segment by a Spark job: from a position on (None: all), so many at most (None: all)."""
+"""Finds leaf positions of a segment by a Spark job: from a position on, up to a number of them (None: all)."""
 Mended = Callable[[Segment], Collection[str]]
 """Operators whose input lost rows in a segment."""
 

@@ -414,7 +414,7 @@ class _Prober(_Reader):
         yield from ()
 
     def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
-        """Operators behind the one that is searched need not run."""
+        """Skip operators behind the stage that is searched."""
         if stage < self.probe.stage:
             self.chain.give(stage, row, at)
         else:

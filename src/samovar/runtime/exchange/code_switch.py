@@ -85,7 +85,7 @@ class ChainSwitches:
     done: list[tuple[int, CodeSwitch]] = field(default_factory=list)
     """Stage and switch, in this bucket; `tuples` is where it happened."""
     _ordered: list[tuple[int, CodeSwitch]] = field(default_factory=list)
-    """Switches ordered in this task. A bucket begins with the epoch's code, so each one that follows switches too."""
+    """Switches ordered in this task. Every bucket begins with the epoch's code, so later buckets switch as well."""
     _places: dict[tuple[int, int], list[Position]] = field(default_factory=dict)
     _open: dict[int, list[Position]] = field(default_factory=dict)
     _others: dict[tuple[int, int], Operator] = field(default_factory=dict)

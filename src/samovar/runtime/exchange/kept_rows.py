@@ -85,7 +85,7 @@ class Keeper:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._stream = pa.ipc.new_stream(self._file, batch.schema, options=options)
             self._stream.write_batch(batch)
-        except (OSError, pa.ArrowException):  # a full disk, say: the run goes on without
+        except (OSError, pa.ArrowException):  # for example a full disk: the run goes on without kept rows
             self._give_up()
             return
         now = time.perf_counter()

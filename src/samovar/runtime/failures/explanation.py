@@ -76,7 +76,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         )
     if any(sign in text for sign in _GONE) or _stopped(context.spark):
         done = len(context.history.epochs)
-        kept = f"{done} epochs are committed: go on with" if done else "Start it anew, or go on with"
+        kept = f"{done} epochs are committed: go on with" if done else "Start it again, or go on with"
         return EnvironmentProblem(
             "The Spark session ended while the run was going on.",
             hint=f"{kept} sv.open({str(context.recording.path)!r}).resume(). "

@@ -256,9 +256,9 @@ def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
         schema = StructType([f for f in schema.fields if f.name != DEFAULT_CORRUPT])
         if not schema.fields:
             raise SourceError(
-                f"Expected JSON rows in {', '.join(op.path)}, got none that parses.",
+                f"Expected JSON rows in {', '.join(op.path)}, but no row parses.",
                 operator=op.name,
-                hint="One JSON object a line is expected; use multiLine=True for one that spans lines, "
+                hint="One JSON object a line is expected; use multiLine=True for objects that span lines, "
                 "or check the format of the files.",
             )
     return schema
@@ -338,7 +338,7 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
             return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
         except Exception as error:
             raise SourceError(
-                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {SparkError.of(error).line}",
+                f"Cannot read {unit.path} as a Parquet file:\n    {SparkError.of(error).line}",
                 operator=operator,
                 hint="The file is damaged or of another format: replace it, or move it out of the folder.",
             ) from None

@@ -35,7 +35,7 @@ class View:
         return self.batch.column(names.index(name)).to_pylist() if name in names else None
 
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
-        """Rows of the only port."""
+        """Rows of an operator with one port, as dicts."""
         part = self.batch.slice(start, stop - start).select(self.shown)
         if not self.shown:
             return [{} for _ in range(part.num_rows)]
@@ -112,7 +112,7 @@ def picker(schema: pa.Schema) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 def stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Stretches of equal values."""
+    """Start and stop of each stretch of rows with equal values; all rows as one stretch where there are no values."""
     if values is None or len(set(values)) == 1:
         if stop > start:
             yield start, stop

@@ -29,7 +29,7 @@ __all__ = ["batches_function", "chain_function", "rows_of"]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`."""
+    """The function for `mapInArrow` that runs a chain of operators over a partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chain = Chain(task, Undo() if task.hold else None)
