@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
@@ -28,29 +29,23 @@ __all__ = ["SERVICES", "Watch"]
 log = logging.getLogger("samovar.watch")
 
 
+@dataclass(eq=False)
 class Watch:
     """A condition on the input or the output of an operator, searched for in every epoch."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        interactions: Interactions,
-        operator: str,
-        condition: str,
-        limit: int,
-        reached: Callable[[str, int, str, int], None] | None = None,
-    ) -> None:
-        """`reached`: called before the next epoch begins if an epoch has such tuples, with the operator, the epoch, the
-        interaction of the first tuple and how many there are."""
-        graph = context.plan.graph
-        if operator not in graph.ops:
-            raise UnknownName(operator, graph.ops, what="an operator of the run")
-        self.context = context
-        self.interactions = interactions
-        self.operator = operator
-        self.condition = condition
-        self.limit = limit
-        self.reached = reached
+    context: RunContext
+    interactions: Interactions
+    operator: str
+    condition: str
+    limit: int
+    reached: Callable[[str, int, str, int], None] | None = None
+    """Called before the next epoch begins if an epoch has such tuples, with the operator, the epoch, the interaction
+    of the first tuple and how many there are."""
+
+    def __post_init__(self) -> None:
+        graph = self.context.plan.graph
+        if self.operator not in graph.ops:
+            raise UnknownName(self.operator, graph.ops, what="an operator of the run")
         self._asked = self._checked()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="samovar-watch")
         self._running: list[Future[list[Interaction]]] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from samovar.record.blocks import patched
@@ -56,12 +57,12 @@ class MapView(Mapping[Any, Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, eq=False)
 class Timeline:
     """One operator's state over a window. `changes[n]` is what its n-th step changed."""
 
-    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[StateChange]]) -> None:
-        self.base = base
-        self.changes = changes
+    base: Mapping[str, Any]
+    changes: Sequence[Sequence[StateChange]]
 
     def at(self, steps: int) -> dict[str, Any]:
         """The state after some steps of the window."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from samovar.compile.plan import Plan
 from samovar.positions import ROW_BITS, Position, RowRange, chunk_of, chunk_start
@@ -25,18 +26,18 @@ MOST_CHUNKS = 15
 """A segment has at most two to this power of chunks: their counts fit into memory, and one job counts them all."""
 
 
+@dataclass(eq=False)
 class Leaves:
     """The positions of the leaf tuples of a recording."""
 
     smallest = 7
     """Chunks have at least two to this power of places: smaller chunks than windows would only be more to count."""
 
-    def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked, mended: Mended) -> None:
-        self.plan = plan
-        self.sources = sources
-        self._look = look
-        self._mended = mended
-        self._runs: dict[Segment, list[RowRange] | None] = {}
+    plan: Plan
+    sources: Mapping[str, Source]
+    look: Looked
+    mended: Mended
+    _runs: dict[Segment, list[RowRange] | None] = field(default_factory=dict, init=False)
 
     def runs(self, segment: Segment) -> list[RowRange] | None:
         """Leaf tuples as runs, if the number of rows of each file is known; else None."""
@@ -64,7 +65,7 @@ class Leaves:
 
     def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
         """The leaves from which an operator produces one tuple for each (a union may name one twice); else None."""
-        edges, mended = edges_of(self.plan, segment.level), self._mended(segment)
+        edges, mended = edges_of(self.plan, segment.level), self.mended(segment)
         behind: list[str] = []
         todo = [operator]
         while todo:
@@ -91,14 +92,14 @@ class Leaves:
     def after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
         """The leaf position `count` tuples after another one; None when the segment ends before."""
         if self.runs(segment) is None:
-            places = self._look(segment, low, count + 1)
+            places = self.look(segment, low, count + 1)
             return places[count] if len(places) > count else None
         return self._nth(segment, count if low is None else self.rows_before(segment, low) + count)
 
     def before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
         """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
         if self.runs(segment) is None:
-            places = self._look(segment, None, None)
+            places = self.look(segment, None, None)
             stop = len(places) if high is None else bisect_left(places, high)
             return places[stop - count] if stop > count else None
         stop = self._rows(segment) if high is None else self.rows_before(segment, high)
