@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -40,8 +40,7 @@ CHUNK = 8 << 20
 """Bytes of records that are compressed at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """What one step did. With `at` None: what the steps between the epoch's start and the window changed."""
 
     stage: int
@@ -132,7 +131,7 @@ def read_records(column: pa.ChunkedArray) -> list[Record]:
     records: list[Record] = []
     for blob in column.to_pylist():
         with pa.CompressedInputStream(pa.BufferReader(blob), "zstd") as stream:
-            records += map(pickle.loads, pickle.loads(stream.read()))
+            records += (Record(*pickle.loads(record)) for record in pickle.loads(stream.read()))
     return records
 
 
@@ -171,7 +170,7 @@ class _Reader(Observer):
 
     def report(self, record: Record) -> None:
         """Send a record. It is pickled at once: the next step may change the values it holds."""
-        self.records.append(dumps(record))
+        self.records.append(dumps(tuple(record)))  # a plain tuple is pickled in a tenth of the time
         self.size += len(self.records[-1])
         if self.size > CHUNK:
             self._pack()
