@@ -1,4 +1,4 @@
-"""Fixtures for all tests. There is one Spark session for the whole run: starting Java takes seconds."""
+"""Fixtures for all tests, and which of them are run. A process has one Spark session: starting Java takes seconds."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from tests.spark_profile import QUICK_SQL, TEST_PROFILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,22 +18,6 @@ if TYPE_CHECKING:
 # further afield.
 settings.register_profile("seeded", derandomize=True)
 settings.load_profile("seeded")
-
-
-QUICK_SQL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-"""For jobs over a few rows: no code is compiled that runs once. The fixture `users_settings` takes them back."""
-
-TEST_PROFILE = {
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    **QUICK_SQL,
-}
-
 
 ALL_SIZES = "SAMOVAR_TESTS_ALL_SIZES"
 """Environment variable: oracle tests run at each epoch size (see `tests/oracle/support.py`)."""
@@ -81,7 +66,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     config.hook.pytest_deselected(items=left_out)
-    items[:] = chosen
+    items[:] = sorted(chosen, key=_turn)
+
+
+FIRST = ("e2e", "oracle", "replay", "runtime", "server", "bad_input")
+"""Folders whose files take long. They come first, so that both processes end at about the same time."""
+
+
+def _turn(item: pytest.Item) -> int:
+    folder = item.nodeid.split("/")[1]
+    return FIRST.index(folder) if folder in FIRST else len(FIRST)
 
 
 @pytest.fixture(scope="session")
