@@ -65,4 +65,4 @@ def _is_installed(module: ModuleType) -> bool:
         return True
     paths = sysconfig.get_paths()
     folders = [paths["stdlib"], paths["purelib"], paths["platlib"], site.getusersitepackages()]
-    return file.startswith((*folders, *site.getsitepackages()))
+    return str(file).startswith((*folders, *site.getsitepackages()))

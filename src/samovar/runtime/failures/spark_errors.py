@@ -45,7 +45,7 @@ class SparkError:
         elif causes := re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text):
             line = causes[-1]
         else:
-            lines = (ln.strip() for ln in text.splitlines() if ln.strip())
+            lines = [ln.strip() for ln in text.splitlines() if ln.strip()]
             line = next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
         line = re.sub(r"\s*SQLSTATE: \w+", "", line)
         line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
