@@ -1,8 +1,8 @@
-"""What Python operators print, on its way from a worker to whoever looks at the run.
+"""What Python operators print, on its way from a worker to the people who watch the run.
 
-While a task is attended, `sys.stdout` of its worker is a `Console`: lines still go to where they went, and are sent
-along the control channel with the operator that printed them, which is found by the frames of the call. A task sends so
-many lines at most; what is printed in an epoch that is done again is printed again.
+While a task is attended, `sys.stdout` of its worker is a `Console`: lines still go to the worker's own output, and are
+sent along the control channel with the operator that printed them, which is found by the frames of the call. A task
+sends at most `MOST` lines. An epoch that is done again prints again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from samovar.control import messages as m
 __all__ = ["Console", "ConsoleLine"]
 
 MOST = 500
-"""Lines a task sends."""
+"""Lines a task sends: an operator that prints every tuple must not fill the channel."""
 LETTERS = 2000
-"""Of a line."""
+"""Characters of a line that are sent."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Console:
     def __init__(
         self, send: Callable[[m.Message], object], epoch: int, operators: Callable[[], Mapping[int, str]]
     ) -> None:
-        """`operators` gives the names of operators by the id of their instances."""
+        """`operators` returns the names of operators by the id of their instances."""
         self._send = send
         self._epoch = epoch
         self._operators = operators
@@ -49,7 +49,7 @@ class Console:
         sys.stdout = self
 
     def write(self, text: str) -> int:
-        """Take text in; whole lines are sent."""
+        """Write text through, and send the lines that are whole."""
         self._before.write(text)
         if self._sent <= MOST:
             name = self._printing()
@@ -57,10 +57,10 @@ class Console:
             if rest:
                 self._open[name] = rest[: LETTERS + 1]
             for line in lines:
-                self._tell(name, line)
+                self._send_line(name, line)
         return len(text)
 
-    def _tell(self, operator: str, line: str) -> None:
+    def _send_line(self, operator: str, line: str) -> None:
         self._sent += 1
         if self._sent > MOST:
             line = f"... what this task prints from here on is not shown (it has printed {MOST} lines)"
@@ -80,11 +80,11 @@ class Console:
         return next(iter(known.values()), "") if len(known) == 1 else ""
 
     def close(self) -> None:
-        """Give the stream back, and send what was not ended by a newline."""
+        """Put the worker's own stream back, and send the lines that no newline has ended."""
         if sys.stdout is self:
             sys.stdout = self._before
         for name, line in self._open.items():
-            self._tell(name, line)
+            self._send_line(name, line)
         self._open.clear()
 
     def __getattr__(self, name: str) -> Any:
