@@ -1,4 +1,4 @@
-"""Every error Samovar raises on purpose.
+"""The errors that users of Samovar meet.
 
     SamovarError
     ├── EnvironmentProblem        Java, Python or Spark is not as it must be
@@ -22,7 +22,7 @@
     │   │   └── StorageNotShared  hosts of a cluster do not see the same folders
     │   └── RunStopped            somebody stopped the run
     ├── ControlError              a running job that cannot be acted on in this way
-    │   ├── CommandRefused        not in the state the run is in; `story` tells what led there
+    │   ├── CommandRefused        not possible in the state the run is in; `story` lists what led there
     │   └── ChannelProblem        a connection between coordinator and worker that cannot be used
     ├── TimeTravelError           a moment, a step or a question that the past cannot answer
     │   └── ReplayDiffers         computed again, an epoch gave something else
@@ -31,15 +31,20 @@
     │   ├── RecordingTooNew
     │   ├── RecordingCorrupt
     │   └── RecordingInUse
-    └── WorkspaceError            the workbench's folder, or what is asked of it, is not as it must be
+    └── WorkspaceError            the workbench's folder, or a request to it, is not as it must be
         ├── NotInWorkspace        no such workflow, file, version, run or moment
         └── OutsideWorkspace      a path that leads out of the workspace
 
-    SamovarWarning                something that is allowed and seldom meant
-    └── NoEffect                  what PySpark's users write and what changes nothing here
+    SamovarWarning                something that is allowed and seldom intended
+    └── NoEffect                  a method of PySpark's that changes nothing here
 
-Messages say what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a
-caller need not parse text.
+Two families are defined where they are raised: `DiffError` and seven more in samovar/diff/comparison_errors.py, and
+TaskAbandoned, a ControlError, in samovar/control/agent.py. Arguments of the wrong type raise TypeError or ValueError,
+as elsewhere in Python. Exceptions that one function of Samovar raises and another catches (an abandoned epoch, SQL
+text that cannot be scanned) are defined beside the functions that raise them; users do not meet them.
+
+Messages state what was expected, what was found and what to do about it (`hint`). Errors carry fields, so that a caller
+need not parse text.
 """
 
 from __future__ import annotations
@@ -87,6 +92,7 @@ __all__ = [
     "UnsupportedMethod",
     "WorkflowError",
     "WorkspaceError",
+    "did_you_mean",
     "nearest",
 ]
 
@@ -94,12 +100,18 @@ __all__ = [
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most like `name` (case aside), or None when nothing is near."""
     by_lower = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[close[0]] if close else None
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str | None:
+    """The hint for a name that is not known: the nearest known name, or `otherwise` when none is near."""
+    close = nearest(str(name), known)
+    return f"Did you mean '{close}'?" if close else otherwise
 
 
 class SamovarError(Exception):
-    """Base of all. `hint` says what to do; `operator` names the operator concerned, if one is."""
+    """Base of all. `hint` tells what to do; `operator` names the operator concerned, if there is one."""
 
     def __init__(self, message: str, *, hint: str | None = None, operator: str | None = None) -> None:
         super().__init__(message)
@@ -118,11 +130,11 @@ class SamovarError(Exception):
 
 
 class SamovarWarning(UserWarning):
-    """Something that is allowed and seldom meant, such as an operator that gives no rows."""
+    """Something that is allowed and seldom intended, such as an operator that gives no rows."""
 
 
 class EnvironmentProblem(SamovarError):
-    """Java, Python, Spark or the machine is not as it must be; the hint says what to install or set."""
+    """Java, Python, Spark or the machine is not as it must be; the hint tells what to install or set."""
 
 
 class WorkflowError(SamovarError):
@@ -138,11 +150,9 @@ class UnknownName(WorkflowError):
 
     def __init__(self, name: str, known: Iterable[str], *, what: str = "an operator of the workflow") -> None:
         known = sorted(known)
-        close = nearest(name, known)
-        shown = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
+        listed = ", ".join(known[:12]) + (", ..." if len(known) > 12 else "")
         super().__init__(
-            f"Expected {what}, got '{name}'.",
-            hint=f"Did you mean '{close}'?" if close else f"Known: {shown or 'none'}.",
+            f"Expected {what}, got '{name}'.", hint=did_you_mean(name, known, f"Known: {listed or 'none'}.")
         )
         self.name = name
 
@@ -156,7 +166,7 @@ class UnconnectedPort(WorkflowError):
 
 
 class UnsupportedMethod(WorkflowError, AttributeError):
-    """A DataFrame method a Frame does not have; the hint says what to use instead."""
+    """A DataFrame method a Frame does not have; the hint names what to use instead."""
 
 
 class NotAValue(WorkflowError, TypeError):
@@ -264,7 +274,7 @@ class StorageProblem(RunError):
 
 
 class StorageNotShared(StorageProblem):
-    """Some hosts of a cluster do not see a folder as the driver does. `hosts` may be empty: not known."""
+    """Some hosts of a cluster do not see a folder as the driver does. `hosts` is empty when they are not known."""
 
     def __init__(
         self,
@@ -285,7 +295,7 @@ class RunStopped(RunError):
 
 
 class ControlError(SamovarError):
-    """A running job could not be acted on as asked."""
+    """A request to a running job could not be carried out."""
 
 
 class CommandRefused(ControlError):
@@ -296,8 +306,8 @@ class CommandRefused(ControlError):
     ) -> None:
         self.state = state
         self.story = tuple(story)
-        told = f" What led there: {'; '.join(self.story)}." if self.story else ""
-        super().__init__(f"{message}{told}", hint=hint)
+        events = f" What led there: {'; '.join(self.story)}." if self.story else ""
+        super().__init__(f"{message}{events}", hint=hint)
 
 
 class ChannelProblem(ControlError):
@@ -305,15 +315,15 @@ class ChannelProblem(ControlError):
 
 
 class TimeTravelError(SamovarError):
-    """A moment that is not there, a step that cannot be taken, a question the recording cannot answer."""
+    """A moment that does not exist, a step that is not possible, a question the recording cannot answer."""
 
 
 class ReplayDiffers(TimeTravelError):
-    """An epoch computed again gave something else than the run did: something in it is not deterministic."""
+    """An epoch that was computed again gave other rows than in the run: something in it is not deterministic."""
 
 
 class RecordingError(SamovarError):
-    """A recording cannot be used as asked."""
+    """A recording cannot be used in the requested way."""
 
 
 class RecordingNotFound(RecordingError):
@@ -333,7 +343,7 @@ class RecordingInUse(RecordingError):
 
 
 class WorkspaceError(SamovarError):
-    """The workbench's folder, or what is asked of it, is not as it must be."""
+    """The workbench's folder, or a request to it, is not as it must be."""
 
 
 class NotInWorkspace(WorkspaceError):

@@ -1,7 +1,7 @@
 """Files and folders that appear whole or not at all.
 
-They are written beside their place under a name of their own and renamed. The name is a UUID and not a process id: the
-tasks of a cluster write into one shared folder, and two hosts can have the same process ids. A reader sees the old
+They are written beside their final path under a temporary name and renamed. The name is a UUID and not a process id:
+the tasks of a cluster write into one shared folder, and two hosts can have the same process ids. A reader sees the old
 content or the new one; of several writers the last one wins. After a crash a file named `.*.tmp` may be left behind.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["new_file", "new_folder", "temporary_beside", "write_file"]
 
 
 def temporary_beside(path: Path) -> Path:
-    """A path in the same folder that nobody else writes to."""
+    """A path in the same folder that no other process writes to."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 
 

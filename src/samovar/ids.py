@@ -18,11 +18,15 @@ __all__ = [
 ]
 
 HIDDEN = "__sv_"
+"""How the names of hidden columns begin; users' columns may not begin so."""
 BUCKET = "__sv_bucket"
+"""The key partition a row goes to."""
 CONTROL = "__sv_control"
+"""0 for tuples; -1 and 1 for the rows without a tuple that begin and end a key partition."""
 PORT = "__sv_port"
+"""The input port of a Python operator that a row comes by."""
 VERSION = "0.1.0"
-"""Samovar's own version; the package says the same."""
+"""Samovar's version, the same as the package's."""
 
 
 def slug(name: str) -> str:

@@ -1,6 +1,6 @@
 """Positions: where a tuple lies in the canonical order of a run. Replay, marks, forks and switches of code rest on it.
 
-A position is a plain tuple of whole numbers; positions compare as tuples do. Who gave the tuple tells its parts:
+A position is a plain tuple of whole numbers; positions compare as tuples do. Their parts depend on who gave the tuple:
 
 | given by                                | position                                                            |
 |-----------------------------------------|---------------------------------------------------------------------|
@@ -70,7 +70,7 @@ RowRange = tuple[int, int, int]
 # --- the first part: who gave the leaf tuple ------------------------------------------------------------------------
 
 BEFORE_ALL = -(1 << 62)
-"""What was there before the first tuple, where a column of positions must say so."""
+"""In a column of positions: the state before the first tuple."""
 STASH = -2_000_000
 """Rows of stashes come before other rows: plus the number of the operator in the workflow."""
 BLOCKING = -1_000_000
@@ -85,7 +85,7 @@ START: Position = ()
 AT_END: Position = (END,)
 """The end of an operator's input."""
 NEVER: Position = (1 << 63,)
-"""Behind everything, also behind what is given at ends."""
+"""Behind everything, also behind the rows that operators give at the end of their input."""
 
 ROW_WIDTH = 2
 TEXT_WIDTH = 3
@@ -265,7 +265,7 @@ _COLUMN = re.compile(rf"{HIDDEN}p\d+\Z")
 
 
 def position_columns(width: int, prefix: str = "p") -> list[str]:
-    """The hidden columns of a position; `prefix` tells a second position in the same frame from the first."""
+    """The hidden columns of a position; `prefix` names a second position in the same frame."""
     return [f"{HIDDEN}{prefix}{i}" for i in range(width)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["quote_name", "quote_text", "row_text", "shortened", "shown"]
+__all__ = ["quote_name", "quote_text", "row_text", "shortened", "shown", "with_caret"]
 
 
 def shortened(text: str, limit: int) -> str:
@@ -20,6 +20,13 @@ def shown(value: Any, limit: int = 160) -> str:
     except Exception as error:
         text = f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
     return shortened(text, limit)
+
+
+def with_caret(line: str, column: int) -> str:
+    """A line of a text below a message, with a caret under a column counted from 0; a long line is cut around it."""
+    start = max(0, column - 70)
+    part = line[start : start + 110].rstrip().replace("\t", " ")
+    return f"\n    {part}\n    {' ' * (column - start)}^"
 
 
 def row_text(row: Mapping[str, Any], limit: int = 600) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import pty
 import select
+import socket
 import subprocess
 import sys
 import time
@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
+from samovar.cli.attach.attach_interpreter import LIVE
+from samovar.cli.attach.attach_screen import LiveScreen
 from samovar.control.door import ADDRESS, Visit, read_address
-from samovar.errors import ChannelProblem, RecordingError
+from samovar.errors import ChannelProblem, RecordingError, UnknownName
 
 
 def attach(run: Any, commands: str, *options: str) -> list[dict[str, Any]]:
@@ -89,6 +92,13 @@ def test_time_travel_reaches_the_epochs_committed_while_the_run_is_paused(run: A
     assert state["states"][0]["items"] == [{"key": None, "value": 7}]
     assert over["last"]["row"] == {"x": 7}
     assert run.status == "paused"
+
+
+def test_every_live_command_has_a_drawing() -> None:
+    flow = sv.Workflow("drawn")
+    flow.read.parquet("nowhere", name="numbers").sink("S")
+    screen = LiveScreen(Console(), flow.graph())
+    assert [name for name in LIVE if name not in screen._shows] == []
 
 
 class Picky(sv.Operator):
@@ -206,15 +216,13 @@ def test_only_who_knows_the_secret_comes_in_and_only_while_it_runs(run: Any, tmp
     address, name, secret = read_address(folder)
     with pytest.raises(ChannelProblem, match="did not let us in"):
         Visit(address, name, bytes(32))
-    first, second = Visit(address, name, secret), Visit(address, name, secret)
-    assert pickle.loads(second.ask("status").body)["status"] == "running"
-    reply = first.ask("dance")
-    assert reply.error is not None
-    assert "dance" in str(reply.error["message"])
-    first._sock.sendall(b"\xff" * 100)  # no frame: it is sent away, and nobody else
-    with pytest.raises(ChannelProblem):
-        first.ask("status")
-    second.ask("stop")
+    visit = Visit(address, name, secret)
+    assert visit.ask("status")["status"] == "running"
+    with pytest.raises(UnknownName, match="dance"):
+        visit.ask("dance")
+    with socket.create_connection(address) as stranger:
+        stranger.sendall(b"\xff" * 100)  # no request: it is sent away, and nobody else
+        assert visit.ask("stop")["status"] == "stopped"
     assert run.wait_until("stopped", timeout=WAIT) == "stopped"
     run.wait_ended(WAIT)
     with pytest.raises(RecordingError, match="which does not"):

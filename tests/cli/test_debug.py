@@ -250,8 +250,8 @@ def test_a_fork_takes_classes_from_files(
         ("fork tally", "OP=file.py:Class"),
         (f"fork taly={file}:Tally", "an operator of the run"),
         (f"fork tally={file}", "file.py:Class"),
-        (f"fork tally={tmp_path / 'missing.py'}:Tally", "found nothing"),
-        (f"fork tally={file}:Tall", "found none"),
+        (f"fork tally={tmp_path / 'missing.py'}:Tally", "No Python file at"),
+        (f"fork tally={file}:Tall", "No sv.Operator 'Tall' in"),
         (f"fork tally={file}:Picky", "missing 1 required"),
     ]:
         with pytest.raises(SamovarError, match=message):

@@ -71,7 +71,7 @@ def test_what_cannot_be_compared_ends_with_2_and_other_columns_with_1(
     assert (past.code, "a recording on the left side" in past.err) == (2, True)
     unknown = samovar("diff", "a.csv", "no-such-run")
     assert unknown.code == 2
-    assert "Expected a recording 'no-such-run' in runs" in unknown.err
+    assert "No recording 'no-such-run' in runs" in unknown.err
     assert samovar("diff", "a.csv", "b.csv", "--schema", "loose").code == 2
     assert samovar("diff", "a.csv", "b.csv", "--ordered", "--keyed", "customer").code == 2
 

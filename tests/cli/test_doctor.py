@@ -81,7 +81,7 @@ def test_missing_java(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("version", "status"), [("2.1.9", "problem"), ("2.2.0", "ok"), ("3.0.0", "problem")])
 def test_package_versions(monkeypatch: pytest.MonkeyPatch, version: str, status: str) -> None:
     monkeypatch.setattr(doctor_module.importlib.metadata, "version", lambda _: version)
-    assert doctor_module.check_pandas().status == status
+    assert doctor_module.check_package("pandas").status == status
 
 
 def test_host_name_that_does_not_resolve_is_only_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

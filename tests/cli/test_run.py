@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.cli.shop import FLOW, Samovar
 
 from samovar.cli import named_workflows
-from samovar.cli import run_command as run_module
+from samovar.cli.shared_options import bytes_of
 from samovar.errors import WorkflowError
 from samovar.record.store import find_recordings
 from samovar.runtime.run import Run
@@ -198,10 +199,17 @@ def test_a_wrong_command_line_ends_with_2(samovar: Samovar, shop: Path, argument
         ("2k", 2000),
         ("10", 10),
         ("7B", 7),
+        ("1.5 MB", 1_500_000),
+        ("4g", 4 * 10**9),
     ],
 )
-def test_sizes(text: str, size: int) -> None:
-    assert run_module._bytes(text) == size
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert bytes_of(text, "--epoch-bytes") == size
+
+
+def test_a_size_that_is_not_one_is_refused() -> None:
+    with pytest.raises(typer.BadParameter, match="64MB"):
+        bytes_of("much", "--epoch-bytes")
 
 
 # --- Python files -------------------------------------------------------------------------------------------
@@ -244,7 +252,7 @@ def test_a_name_chooses_among_workflows(tmp_path: Path) -> None:
     assert named_workflows.load_flow(f"{file}:other").name == "other"
     with pytest.raises(WorkflowError, match="got 2: flow, other") as raised:
         named_workflows.load_flow(file)
-    assert raised.value.hint == f"Say which: {file}:flow."
+    assert raised.value.hint == f"Name one of them: {file}:flow."
 
 
 def test_two_names_of_one_workflow_are_one(tmp_path: Path) -> None:
@@ -254,10 +262,10 @@ def test_two_names_of_one_workflow_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n", "Expected a workflow in .*flow.py, found none"),
+        ("x = 1\n", "No workflow in .*flow.py"),
         (
             "import samovar as sv\ndef build(path):\n    return sv.Workflow('x')\n",
-            "needs arguments \\(path\\)",
+            "to take no arguments, got path",
         ),
         ("def build():\n    return 7\n", "to return an sv.Workflow, got int"),
         ("def build():\n    return 1 / 0\n", "(?s)raised.*line 2.*ZeroDivisionError"),
@@ -282,12 +290,12 @@ def test_a_name_that_is_not_there_gets_the_nearest(tmp_path: Path) -> None:
 SAMOVAR = [sys.executable, "-m", "samovar.cli.main"]
 
 
-def test_exit_codes_of_the_real_command(shop: Path) -> None:
+def test_exit_codes_of_the_real_command(samovar: Samovar, shop: Path) -> None:
     missing = subprocess.run([*SAMOVAR, "run", "nothing.yaml"], capture_output=True, text=True, check=False)
     assert missing.returncode == 1
-    assert "Expected a workflow at nothing.yaml" in missing.stderr
+    assert "No workflow at nothing.yaml" in missing.stderr
     assert "Traceback" not in missing.stderr
-    assert subprocess.run([*SAMOVAR, "run", "--nonsense"], capture_output=True, check=False).returncode == 2
+    assert samovar("run", "--nonsense").code == 2
 
 
 @pytest.mark.slow

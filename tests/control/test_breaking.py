@@ -28,13 +28,13 @@ def reached(number: int = 7, name: str = "B1") -> m.Reached:
 def test_a_condition_that_is_met_pauses_everybody_and_then_is_seen(story: Story) -> None:
     story.begin("a", "b")
     story.ask(e.BreakRequested, breakpoint=condition())
-    assert {o.worker for o in story.last if isinstance(o, i.Tell)} == {"a", "b"}
+    assert {o.worker for o in story.last if isinstance(o, i.Send)} == {"a", "b"}
     story.worker("a", m.Armed(breakpoints=("B1",)))
     assert not story.has(i.CommandAnswer)
     story.worker("b", m.Armed(breakpoints=("B1",)))
     assert story.has(i.CommandAnswer)
     story.worker("a", reached())
-    told = [type(o.message) for o in story.last if isinstance(o, i.Tell) and o.worker == "a"]
+    told = [type(o.message) for o in story.last if isinstance(o, i.Send) and o.worker == "a"]
     assert told == [m.PauseOrder, m.ReachedNoted]  # it must know that it is paused before it looks on
     assert story.told(m.PauseOrder, "b")
     story.stop_all("a", "b")
@@ -105,7 +105,7 @@ class Counting:
 
     def hear(self, late: bool = False) -> None:
         for order in self.story.last:
-            if isinstance(order, i.Tell):
+            if isinstance(order, i.Send):
                 self.mail[order.worker].append(order.message)
 
     def say(self, worker: str, message: m.FromWorker) -> None:

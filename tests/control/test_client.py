@@ -29,7 +29,7 @@ def break_connection(one: Client) -> None:
 def test_nothing_is_new_until_something_comes() -> None:
     with coordinator() as (made, heard), client(made) as one:
         heard.next(m.Hello)
-        assert not one.poll()
+        assert not one.news
         assert not one.wait(0.001)
         made.send(one.worker, m.PauseOrder(order=1))
         made.send(one.worker, m.ResumeOrder(order=2))

@@ -145,7 +145,7 @@ def test_a_worker_that_falls_silent_is_told_as_lost_also_if_it_drips_bytes() -> 
             for byte in frame[:20]:
                 sock.sendall(bytes([byte]))
             worker, why = heard.lost.get(timeout=WAIT)
-            assert (worker, "nothing was heard" in why) == ("w", True)
+            assert (worker, "was silent" in why) == ("w", True)
 
 
 def test_a_peer_that_does_not_read_is_dropped_and_delays_nobody() -> None:

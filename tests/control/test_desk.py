@@ -152,3 +152,15 @@ def test_figures_of_every_worker_arrive_while_it_works_and_while_it_is_paused() 
         assert came.acquire(timeout=WAIT)
         assert came.acquire(timeout=WAIT)
         assert desk.progress[loops[0].client.worker].operators["X"].taken == loops[0].number
+
+
+def test_when_all_workers_have_stopped_the_number_of_tuples_taken_is_exact() -> None:
+    with running(2) as (desk, _, loops):
+        for _ in range(3):
+            command(desk, e.PauseRequested)
+            assert desk.taken("X") == sum(loop.number for loop in loops)
+            command(desk, e.ResumeRequested)
+            for loop in loops:
+                loop.moved.clear()
+                assert loop.moved.wait(WAIT)
+        assert desk.taken("nothing") == 0

@@ -46,7 +46,7 @@ class Story:
         self.worker(worker, m.TaskBegun(run="r", epoch=epoch, attempt=attempt, **wanted))
 
     def told(self, kind: type, worker: str | None = None) -> list[Any]:
-        found = [o for o in self.last if isinstance(o, i.Tell) and isinstance(o.message, kind)]
+        found = [o for o in self.last if isinstance(o, i.Send) and isinstance(o.message, kind)]
         return [o.message for o in found if worker is None or o.worker == worker]
 
     def only(self, kind: type) -> Any:
@@ -61,7 +61,7 @@ class Story:
         orders = {
             o.worker: o.message.order
             for o in self.last
-            if isinstance(o, i.Tell) and isinstance(o.message, m.PauseOrder)
+            if isinstance(o, i.Send) and isinstance(o.message, m.PauseOrder)
         }
         for worker in workers:
             self.worker(worker, m.Stopped(order=orders[worker]))
@@ -201,7 +201,7 @@ def test_an_operators_state_comes_from_every_worker_that_runs_it(story: Story) -
     story.begin("A", "B")
     story.task("C", operators=("Z",))
     command = story.ask(e.InspectRequested, operator="X")
-    assert [o.worker for o in story.last if isinstance(o, i.Tell)] == ["A", "B"]
+    assert [o.worker for o in story.last if isinstance(o, i.Send)] == ["A", "B"]
     story.worker("A", m.StateGiven(request=command, operator="X", body=b"1"))
     story.say(e.WorkerVanished(worker="B"))
     answer = story.only(i.CommandAnswer)
@@ -327,7 +327,7 @@ def test_a_held_tuple_stops_everybody_until_it_is_decided(story: Story) -> None:
     story.stop_all("A", "B")
     assert story.machine.state == "holding"
     story.ask(e.DecisionMade, hold="h1", kind="retry")
-    messages = [type(o.message) for o in story.last if isinstance(o, i.Tell) and o.worker == "A"]
+    messages = [type(o.message) for o in story.last if isinstance(o, i.Send) and o.worker == "A"]
     assert messages == [m.Decision, m.ResumeOrder]
     assert story.told(m.ResumeOrder, "B")
 
@@ -392,7 +392,7 @@ def test_a_ruling_stands_when_the_epoch_is_done_again(story: Story) -> None:
 def test_decisions_about_nothing_held_and_edits_without_a_tuple_are_refused(story: Story) -> None:
     story.begin("A")
     story.ask(e.DecisionMade, hold="h9", kind="skip")
-    assert "got 'h9'" in str(story.only(i.Refuse).error)
+    assert "No held tuple 'h9'" in str(story.only(i.Refuse).error)
     story.worker("A", held())
     story.ask(e.DecisionMade, hold="h1", kind="edit")
     assert story.has(i.Refuse)
@@ -423,7 +423,7 @@ def test_a_dropped_worker_is_waited_for_until_it_is_back_or_gone(story: Story) -
     story.begin("A", "B")
     story.say(e.WorkerDropped(worker="A"))
     story.ask(e.PauseRequested)
-    assert [o.worker for o in story.last if isinstance(o, i.Tell)] == ["B"]
+    assert [o.worker for o in story.last if isinstance(o, i.Send)] == ["B"]
     story.stop_all("B")
     assert story.machine.state == "pausing"
     task = m.TaskBegun(task="a-A", run="r", epoch=0, attempt="a", operators=("X", "Y"))
@@ -450,17 +450,17 @@ def test_a_task_of_an_old_attempt_is_told_to_end(story: Story) -> None:
     assert story.told(m.Abandon, "B")
 
 
-def test_a_restarted_driver_finds_the_run_paused_and_its_tuples_held(story: Story) -> None:
-    codes = {"X": (m.CodeVersion(3, b"x"),)}
-    story.say(e.DriverRestarted(paused=True, held=(held(),), codes=codes))
-    assert story.machine.state == "paused"
-    story.ask(e.DecisionMade, hold="h1", kind="skip")
-    story.ask(e.ResumeRequested)
+def test_decisions_made_before_a_driver_restarted_are_in_the_orders_of_its_tasks(story: Story) -> None:
+    skipped = m.TupleDecision(held().place, "skip")
+    skip_all = m.SkipAllDecision(operator="X", like="ValueError:1")
+    story.say(e.DriverRestarted(skip_all=(skip_all,), decisions=(skipped,)))
     assert story.machine.state == "running"
     story.begin("A")
     orders = story.told(m.Orders, "A")[0]
-    assert orders.codes == codes
-    assert orders.decisions[0].kind == "skip"
+    assert orders.decisions == (skipped,)
+    assert orders.skip_all == (skip_all,)
+    with pytest.raises(CommandRefused, match="only before anything else"):
+        story.say(e.DriverRestarted())
 
 
 def test_stop_ends_what_waits_and_everything_after_it_is_refused(story: Story) -> None:

@@ -138,7 +138,7 @@ class Runs(RuleBasedStateMachine):
 
     def feed(self, event: e.Event) -> None:
         for order in self.machine.handle(event):
-            if isinstance(order, i.Tell):
+            if isinstance(order, i.Send):
                 goes = isinstance(order.message, m.ResumeOrder) or (
                     isinstance(order.message, m.Orders) and order.message.stop is None
                 )

@@ -32,10 +32,10 @@ def test_a_right_program_passes_against_plain_python(spark: Any) -> None:
 
 
 def test_a_wrong_program_fails_on_a_small_input_that_the_seed_gives_again(spark: Any) -> None:
-    def wrong(df: Any) -> Any:
-        return sums(df.dropDuplicates())
+    def wrong(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        return plain_sums([dict(row) for row in {tuple(row.items()) for row in items}])
 
-    found = [check(wrong, plain(plain_sums), ITEMS, seed=3, seconds=6, spark=spark) for _ in range(2)]
+    found = [check(plain(wrong), plain(plain_sums), ITEMS, seed=3, spark=spark) for _ in range(2)]
     assert not found[0]
     assert len(found[0].inputs["0"]) == 2
     assert found[0].inputs["0"][0] == found[0].inputs["0"][1]
@@ -46,6 +46,15 @@ def test_a_wrong_program_fails_on_a_small_input_that_the_seed_gives_again(spark:
     assert repr(found[0]) == text
 
 
+def test_a_wrong_program_on_spark_fails(spark: Any) -> None:
+    found = check(
+        lambda df: sums(df.dropDuplicates()), plain(plain_sums), ITEMS, seed=3, seconds=1, spark=spark
+    )
+    assert not found
+    assert found.verdict is not None
+    assert "seed=3" in found.explain()
+
+
 def test_a_program_that_raises_on_one_side_only_differs(spark: Any) -> None:
     def strict(df: Any) -> Any:
         return df.select("k", F.expr("if(v = 7, raise_error('seven'), v)").alias("v"))
@@ -53,7 +62,7 @@ def test_a_program_that_raises_on_one_side_only_differs(spark: Any) -> None:
     given = [{"k": 1, "v": 7}]
     found = check(strict, lambda df: df.select("k", "v"), given, spark=spark)
     assert not found
-    assert "Input, 1 row:\n  k=1, v=7\n\nThe left program raised" in found.explain()
+    assert "Input, 1 row:\n  {k: 1, v: 7}\n\nThe left program raised" in found.explain()
     both = check(strict, strict, given, spark=spark)
     assert both
     assert "on 1 input: both raised (" in both.explain()

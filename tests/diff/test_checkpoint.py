@@ -53,7 +53,7 @@ def test_settled_pairs_of_a_tolerance_are_saved(tmp_path: Path) -> None:
     assert matcher.close().equivalent
 
 
-def test_functions_have_to_be_handed_in_again(tmp_path: Path) -> None:
+def test_functions_have_to_be_passed_again(tmp_path: Path) -> None:
     def depends(a: Any, b: Any) -> bool:
         return bool(a["k"] == b["k"])
 
@@ -70,7 +70,7 @@ def test_functions_have_to_be_handed_in_again(tmp_path: Path) -> None:
         Matcher.restore(tmp_path / "k")
 
 
-def test_what_cannot_be_restored_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_restored_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointProblem, match="got none"):
         Matcher.restore(tmp_path / "nothing")
     matcher = Matcher(depends=keyed("key"))
@@ -80,7 +80,7 @@ def test_what_cannot_be_restored_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointProblem, match="damaged"):
         Matcher.restore(tmp_path / "m")
     header = tmp_path / "m" / "matcher.json"
-    header.write_text(header.read_text().replace('"format":1', '"format":9'))
+    header.write_text(header.read_text().replace('"format":2', '"format":9'))
     with pytest.raises(CheckpointProblem, match="format 9"):
         Matcher.restore(tmp_path / "m")
     matcher.push_batch("right", pa.table({"key": [1, 3]}))

@@ -121,7 +121,7 @@ def test_a_checkpoint_wants_the_function_again(tmp_path: Any) -> None:
     assert again.close().equivalent
 
 
-def test_a_function_of_two_events_that_is_asked_often_is_told_of_the_other_way(
+def test_a_function_of_two_events_that_is_called_often_warns_of_the_quicker_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(indexes, "_MANY", 100)

@@ -326,7 +326,7 @@ def test_what_is_left_at_the_end_stands_beside_what_is_most_like_it() -> None:
     ]
 
 
-def test_equivalent_streams_are_said_to_be() -> None:
+def test_equivalent_streams_are_explained_as_such() -> None:
     assert compared([1], [1], depends=ordered).explain() == "The streams are equivalent (ordered)."
 
 

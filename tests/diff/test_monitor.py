@@ -24,6 +24,7 @@ from samovar.diff import (
     SideProblem,
     Verdict,
     accepts,
+    equality,
     independent,
     keyed,
     monitor,
@@ -316,7 +317,7 @@ def test_a_monitor_in_parts_survives_a_restart(sides: tuple[Folder, Folder], tmp
     assert all(len(list(part.iterdir())) == 1 for part in (saved / "parts").iterdir())
 
 
-def test_in_parts_an_overdue_event_is_named_and_told_once(sides: tuple[Folder, Folder]) -> None:
+def test_in_parts_an_overdue_event_is_reported_once(sides: tuple[Folder, Folder]) -> None:
     left, right = sides
     left.add(rides(range(2)))
     told: queue.Queue[Verdict] = queue.Queue()
@@ -353,7 +354,7 @@ def test_parts_need_two_streams_and_a_key(sides: tuple[Folder, Folder]) -> None:
         monitor(left.stream(), right.stream(), depends=keyed("taxi"), parts=0)
 
 
-def test_what_a_part_raises_is_told_as_it_is(sides: tuple[Folder, Folder]) -> None:
+def test_an_error_in_a_part_reaches_the_caller_unchanged(sides: tuple[Folder, Folder]) -> None:
     left, right = sides
     left.add(rides(range(3)))
     right.add(rides(range(3)))
@@ -369,7 +370,7 @@ def test_what_a_part_raises_is_told_as_it_is(sides: tuple[Folder, Folder]) -> No
     assert len(raised.value.events) == 2
 
 
-def test_a_stop_while_a_side_says_nothing_is_undecided() -> None:
+def test_a_stop_while_a_side_yields_nothing_is_undecided() -> None:
     silent = threading.Event()
 
     def waiting() -> Iterator[pa.Table]:
@@ -418,7 +419,7 @@ def test_a_run_against_a_reference(spark: Any, tmp_path: Path) -> None:
     assert watched.metrics.matched == len(expected)
 
 
-def test_a_query_that_fails_is_told_with_its_side(sides: tuple[Folder, Folder]) -> None:
+def test_the_error_of_a_query_names_its_side(sides: tuple[Folder, Folder]) -> None:
     left, right = sides
     left.add(rides(range(5)))
     right.add(rides(range(5)))
@@ -429,7 +430,7 @@ def test_a_query_that_fails_is_told_with_its_side(sides: tuple[Folder, Folder]) 
     assert watched.status == "failed"
 
 
-def test_what_raises_in_a_function_handed_in_is_told() -> None:
+def test_an_error_in_a_users_function_reaches_the_caller() -> None:
     def fails(_: Any) -> None:
         raise ValueError("not this way")
 
@@ -444,7 +445,7 @@ def test_what_raises_in_a_function_handed_in_is_told() -> None:
         monitor([pa.table({"m": [1]})], batches).wait(LONG)
 
 
-def test_what_cannot_be_monitored_is_said(spark: Any, sides: tuple[Folder, Folder], tmp_path: Path) -> None:
+def test_what_cannot_be_monitored_is_refused(spark: Any, sides: tuple[Folder, Folder], tmp_path: Path) -> None:
     left, right = sides
     with pytest.raises(SideProblem, match="streaming DataFrame on the right side, got one that is not"):
         monitor(left.stream(), spark.range(3))
@@ -474,6 +475,22 @@ def test_a_checkpoint_of_another_comparison_is_refused(sides: tuple[Folder, Fold
     (saved / "monitor.json").unlink()
     with pytest.raises(CheckpointProblem, match=r"Expected monitor\.json"):
         monitor(left.stream(), right.stream(), checkpoint=saved)
+
+
+def test_a_monitor_with_a_tolerance_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    left = [pa.table({"taxi": [n], "fare": [float(n)]}) for n in range(3)]
+    right = [pa.table({"taxi": [n], "fare": [n + 0.05]}) for n in range(3)]
+    near = equality(tolerance=0.1)
+    for count in (2, 3):
+        watched = monitor(
+            left[:count], right[:count], depends=keyed("taxi"), equal=near, checkpoint=tmp_path / "saved"
+        )
+        assert watched.wait(LONG)
+        assert watched.metrics.seen == {"left": count, "right": count}
+    with pytest.raises(CheckpointProblem, match="got one of another"):
+        monitor(
+            left, right, depends=keyed("taxi"), equal=equality(tolerance=0.2), checkpoint=tmp_path / "saved"
+        )
 
 
 def table(*numbers: int) -> pa.Table:

@@ -90,6 +90,6 @@ def test_without_hypothesis_the_error_says_how_to_get_it(monkeypatch: pytest.Mon
         ({"min_size": 5, "max_size": 2}, "Expected 0 <= min_size <= max_size"),
     ],
 )
-def test_wrong_arguments_are_told_at_once(arguments: Any, message: str) -> None:
+def test_wrong_arguments_are_refused_at_once(arguments: Any, message: str) -> None:
     with pytest.raises(ProgramProblem, match=message):
         rows("taxi int, x int", **arguments)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -92,11 +92,11 @@ def test_numbers_of_partitions_seep_into_results(spark: Any) -> None:
 
 
 def test_sizes_of_batches_seep_into_results(spark: Any) -> None:
-    def by_batch(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        for frame in frames:
-            yield pd.DataFrame({"k": [len(frame)]})
+    def by_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"k": [batch.num_rows]})
 
-    found = shake(lambda df: df.select("k").mapInPandas(by_batch, "k bigint"), ITEMS[:4], spark=spark)
+    found = shake(lambda df: df.select("k").mapInArrow(by_batch, "k bigint"), ITEMS[:4], spark=spark)
     assert found.pair is not None
     assert found.pair[0].changed(found.pair[1]) in (["partitions"], ["batch_rows"])
 
@@ -157,6 +157,7 @@ def test_what_counts_as_equal_is_asked_for(spark: Any) -> None:
         lambda df: df.groupBy("k").agg(F.first("v").alias("v")),
         ITEMS,
         equal=equality(columns=["k"]),
+        runs=6,
         spark=spark,
     )
     assert first, first.explain()
@@ -164,11 +165,11 @@ def test_what_counts_as_equal_is_asked_for(spark: Any) -> None:
 
 def test_cuts_into_micro_batches_seep_into_results_of_streams(spark: Any) -> None:
     def within_the_batch(df: Any) -> Any:
-        return df.withColumn("v", F.col("v") * 2).mapInPandas(sizes, "k bigint, v bigint")
+        return df.withColumn("v", F.col("v") * 2).mapInArrow(sizes, "k bigint, v bigint")
 
-    def sizes(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        whole = pd.concat(list(frames))
-        yield pd.DataFrame({"k": [len(whole)], "v": [int(whole["v"].sum())]})
+    def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        values = [v for batch in batches for v in batch.column("v").to_pylist()]
+        yield pa.record_batch({"k": [len(values)], "v": [sum(values)]})
 
     found = shake(within_the_batch, ITEMS, stream="append", spark=spark)
     assert found.pair is not None

@@ -46,7 +46,7 @@ def test_a_side_that_never_ends_is_undecided_with_what_is_unmatched() -> None:
     assert verdict.explain().startswith("Undecided after 0.05 s: no difference so far (independent).")
 
 
-def test_a_side_that_says_nothing_is_undecided() -> None:
+def test_a_side_that_yields_nothing_is_undecided() -> None:
     release = threading.Event()
 
     def silent() -> Iterator[Any]:
@@ -59,12 +59,12 @@ def test_a_side_that_says_nothing_is_undecided() -> None:
     assert len(verdict.unmatched("left")) == 3
 
 
-def test_a_side_that_raises_is_told() -> None:
+def test_a_side_that_raises_is_named_in_the_error() -> None:
     def broken() -> Iterator[Any]:
         yield {"k": 0, "n": 0}
         raise ValueError("no more")
 
     with pytest.raises(SideProblem, match="The right side raised ValueError: no more"):
         match(numbers(), broken())
-    with pytest.raises(SideProblem, match="Expected events one after the other on the left side"):
+    with pytest.raises(SideProblem, match="Expected an iterable of events on the left side"):
         match(3, [])  # type: ignore[arg-type]

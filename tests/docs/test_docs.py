@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -17,6 +17,7 @@ import typer
 import samovar as sv
 from samovar.cli import main as main_module
 from samovar.demo.payments import write_payments
+from samovar.runtime.progress import Status
 
 ROOT = Path(__file__).parents[2]
 RUNNABLE = re.compile(r"^<!-- runnable -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -68,3 +69,12 @@ def test_every_option_of_a_command_is_in_the_reference(verb: str) -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     text = (ROOT / "docs/reference/python-api.md").read_text("utf-8")
     assert [name for name in sv.__all__ if f"sv.{name}" not in text] == []
+
+
+def test_every_status_is_in_the_reference() -> None:
+    lines = (ROOT / "docs/reference/python-api.md").read_text("utf-8").splitlines()
+    of_run = next(line for line in lines if line.startswith("| `id`, `status`, `error` |"))
+    of_past = next(line for line in lines if line.startswith("| `id`, `path`, `status` |"))
+    statuses = set(get_args(Status))
+    assert {name for name in statuses if f"`{name}`" in of_run} == statuses - {"interrupted"}
+    assert "`interrupted`" in of_past

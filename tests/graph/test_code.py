@@ -336,10 +336,7 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def again(operator: Operator) -> Operator:
-    made = source_of(operator)
-    return operator_from_code(
-        ops.Python(name="again", code=made.code, class_name=made.class_name, params=made.params)
-    )
+    return operator_from_code(ops.Python(name="again", **source_of(operator)))
 
 
 class TestSourceOf:
@@ -353,7 +350,7 @@ class TestSourceOf:
         assert (made.limit, made.tags, made.more) == (3, ["x"], {"depth": 2})  # type: ignore[attr-defined]
 
     def test_only_what_is_needed_comes_along(self, user: Any) -> None:
-        code = source_of(user.Mine(3)).code
+        code = source_of(user.Mine(3))["code"]
         assert code.startswith("from __future__ import annotations\n")
         for needed in (
             "import re",
@@ -372,19 +369,16 @@ class TestSourceOf:
 
     def test_code_made_from_text_is_given_back_as_it_was(self) -> None:
         operator = operator_from_code(python(limit=5))
-        made = source_of(operator)
-        assert (made.code, made.class_name, made.params) == (CODE, "Scale", {"limit": 5})
+        assert source_of(operator) == {"code": CODE, "class_name": "Scale", "params": {"limit": 5}}
 
     def test_a_class_inside_a_function_brings_the_variables_it_uses(self, user: Any) -> None:
         operator, function = user.make(30)
         assert rows(again(operator), 1) == [38]
-        made = function_source(function)
-        op = ops.Batches(name="B", schema="a int", code=made.code, function=made.function)
+        op = ops.Batches(name="B", schema="a int", **function_source(function))
         assert list(function_from_code(op)([])) == [47]
 
     def test_a_function_brings_its_helpers(self, user: Any) -> None:
-        made = function_source(user.batches)
-        op = ops.Batches(name="B", schema="a int", code=made.code, function=made.function)
+        op = ops.Batches(name="B", schema="a int", **function_source(user.batches))
         assert list(function_from_code(op)([[3, 4]])) == [[2, 4]]
 
     def test_positional_only_parameters_are_refused(self, user: Any) -> None:

@@ -69,7 +69,7 @@ class FakeColumn:
         return "Column<'(a > 1)'>"
 
 
-def test_a_column_needs_the_compilers_help() -> None:
+def test_a_column_without_sql_text_cannot_be_written() -> None:
     flow = Workflow("w")
     flow.values("a int", [], name="v").filter(FakeColumn(), name="f").sink("S")
     with pytest.raises(
@@ -77,11 +77,6 @@ def test_a_column_needs_the_compilers_help() -> None:
     ) as caught:
         to_document(flow.graph())
     assert "SQL string" in str(caught.value)
-    made = to_document(flow.graph(), sql=lambda op, text: f"/* {op.name} */ {text}")
-    assert made["operators"][1]["condition"] == "/* f */ (a > 1)"
-    assert type(made["operators"][1]["condition"]) is str
-    with pytest.raises(WorkflowError, match="no SQL text"):
-        to_document(flow, sql=lambda op, text: None)
     assert isinstance(expr(FakeColumn()), str)
 
 

@@ -79,3 +79,16 @@ def test_disabled_operators_stay_disabled() -> None:
         ],
     )
     assert run(as_python("off", flow._ops))["flow"]._ops == flow._ops
+
+
+def test_names_of_users_do_not_disturb_the_program() -> None:
+    code = TWICE.replace("by=2", "function=2, by=5").replace("self.by = by", "self.by = (function, by)")
+    made = [
+        ops.Read(name="r", format="csv", path=("a.csv",), options={"name": "x", "a b": "1"}),
+        ops.Query(name="q", sql="SELECT 1", options={"name": "x"}),
+        ops.Python(name="t", inputs=("r", "q"), code=code, params={"function": 3, "by": None}),
+        ops.Sink(name="S", inputs=("t",)),
+    ]
+    flow = run(as_python("odd", {op.name: op for op in made}))["flow"]
+    assert [flow._ops[name] for name in ("r", "q")] == made[:2]
+    assert flow._live["t"].by == (3, None)

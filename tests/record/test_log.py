@@ -177,7 +177,7 @@ def test_a_fact_of_a_kind_that_is_not_known_asks_for_a_newer_samovar(tmp_path: P
 def test_a_known_fact_that_makes_no_sense_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(_line(msgspec.json.encode(STARTED)) + _line(b'{"fact":"epoch","at":2.0,"epoch":"one"}'))
-    with pytest.raises(RecordingCorrupt, match=r"Line 2 of .* is no 'epoch'"):
+    with pytest.raises(RecordingCorrupt, match=r"Line 2 of .* is not a valid 'epoch' fact"):
         list(read_log(path))
 
 

@@ -26,15 +26,15 @@ class Diary(sv.Operator):
         yield {**row, "number": len(self.seen)}
 
 
+@pytest.mark.parametrize("epoch_bytes", [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    epoch_bytes: int | None, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Leaves, "smallest", 1)
     monkeypatch.setattr(Windows, "size", 3)
     monkeypatch.setattr(Windows, "margin", 1)
-    monkeypatch.setattr(
-        checkpoint_policy, "EVERY", 5
-    )  # marks would come often, but an order of arrival has no places for them
+    # Marks would come often, but an order of arrival has no places for them.
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 5)
     (tmp_path / "in").mkdir()
     for i in range(4):
         pq.write_table(pa.table({"x": range(5 * i, 5 * i + 5)}), tmp_path / "in" / f"{i}.parquet")
@@ -44,21 +44,20 @@ def test_a_replay_takes_tuples_in_the_order_in_which_they_arrived(
     right = numbers.selectExpr("x", "'right' AS branch", name="right")
     both = left.union(right)
     flow.apply(Diary(), both, name="D", order="arrival").sink("S")
-    for epoch_bytes in (None, 1):
-        run = flow.run(
-            spark=spark,
-            record=tmp_path / "runs",
-            progress=False,
-            epoch_bytes=epoch_bytes,
-            marks="every",
-        )
-        came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
-        order = [(row["branch"], row["x"]) for row in came]
-        past = sv.open(run.recording, spark=spark)
-        assert not any(fact.marks for fact in past.history.epochs)
-        assert past.jump().state("D")["seen"] == order
-        for tuples in (1, 7, 23, 40):
-            assert past.jump("D", tuples=tuples).state("D")["seen"] == order[:tuples]
-        found = past.first("D", "len(seen) == 13")
-        assert found is not None
-        assert found.state("D")["seen"] == order[:13]
+    run = flow.run(
+        spark=spark,
+        record=tmp_path / "runs",
+        progress=False,
+        epoch_bytes=epoch_bytes,
+        marks="every",
+    )
+    came = sorted(run.result("S").to_pylist(), key=lambda row: row["number"])
+    order = [(row["branch"], row["x"]) for row in came]
+    past = sv.open(run.recording, spark=spark)
+    assert not any(fact.marks for fact in past.history.epochs)
+    assert past.jump().state("D")["seen"] == order
+    for tuples in (1, 7, 23, 40):
+        assert past.jump("D", tuples=tuples).state("D")["seen"] == order[:tuples]
+    found = past.first("D", "len(seen) == 13")
+    assert found is not None
+    assert found.state("D")["seen"] == order[:13]

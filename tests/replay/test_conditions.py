@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.runtime.steered import Gated, numbers
 
 import samovar as sv
 from samovar.errors import TimeTravelError
@@ -175,13 +176,16 @@ def test_a_log_takes_the_columns_of_both_sides(made: Made) -> None:
 
 def test_a_watch_on_a_join_marks_the_tuples_whose_rows_meet_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = sv.Workflow("watched")
-    orders = flow.values("id int, oc int", [(i, i % 5) for i in range(10)], name="orders")
+    # The run waits at its first tuple until the watch is set.
+    gate = flow.read.parquet(numbers(tmp_path, 10)).apply(Gated(str(tmp_path), stop=0), name="gate")
+    orders = gate.selectExpr("int(x) AS id", "int(x % 5) AS oc", name="orders")
     customers = flow.values("cid int, name string", [(k, f"n{k}") for k in (0, 1, 3)], name="customers")
     orders.join(customers, F.expr("oc >= cid"), "inner", name="J").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs")
     with pytest.raises(TimeTravelError, match="got 'nope'"):
         run.watch("J", "nope > 1")
     run.watch("J", "oc - cid = 1")
+    (tmp_path / "go").touch()
     run.wait(progress=False)
     past = sv.open(run.recording, spark=spark)
     wanted = {i for i in range(10) for k in (0, 1, 3) if i % 5 - k == 1}

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.replay.conftest import Recordings
 
 import samovar as sv
+from samovar.graph.workflow import Marks
 from samovar.record.log import EpochFailed, Log, read_log
 from samovar.replay.trace import tracer
 from samovar.replay.trace.leaves import Leaves
@@ -82,27 +84,51 @@ def stateless(rows: Any, seen: str) -> None:
     rows.apply(Stateless(seen, BAD), name="F").sink("S")
 
 
+def misfit(rows: Any, seen: str) -> None:
+    rows.apply(Misfit(seen, BAD), name="F").sink("S")
+
+
 Failed = Callable[..., sv.Past]
 
 
-@pytest.fixture
-def failed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failed:
-    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(Leaves, "smallest", 3)
-    (tmp_path / "in").mkdir()
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("failing")
     for i in range(2):
         xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
-        table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
-        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
+        pq.write_table(pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]}), folder / f"{i}.parquet")
+    return folder
 
-    def run(build: Callable[[Any, str], None], **options: Any) -> sv.Past:
-        flow = sv.Workflow("failing")
-        build(flow.read.parquet(str(tmp_path / "in"), name="n"), str(tmp_path / "seen"))
-        with pytest.raises(sv.SamovarError):
-            flow.run(spark=spark, record=tmp_path / "runs", progress=False, **options)
-        (made,) = (tmp_path / "runs").iterdir()
-        (tmp_path / "seen").unlink(missing_ok=True)
-        return sv.open(made, spark=spark)
+
+@pytest.fixture
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file in which operators note what they take: one for all tests, since their recordings are shared."""
+    return tmp_path_factory.getbasetemp() / "seen-by-failing"
+
+
+@pytest.fixture
+def failed(
+    spark: SparkSession,
+    recordings: Recordings,
+    inputs: Path,
+    seen: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Failed:
+    """Opens a copy of a recording of a run that failed."""
+    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
+    monkeypatch.setattr(Leaves, "smallest", 3)
+
+    def run(build: Callable[[Any, str], None], marks: Marks = "tau") -> sv.Past:
+        def record(folder: Path) -> None:
+            flow = sv.Workflow("failing")
+            build(flow.read.parquet(str(inputs), name="n"), str(seen))
+            with pytest.raises(sv.SamovarError):
+                flow.run(spark=spark, record=folder / "runs", progress=False, marks=marks)
+
+        copy = recordings.copy(f"failing-{build.__name__}-{marks}", record, tmp_path)
+        seen.unlink(missing_ok=True)
+        return sv.open(copy, spark=spark)
 
     return run
 
@@ -163,7 +189,7 @@ def test_a_place_nobody_noted_is_looked_for(failed: Failed) -> None:
     assert _shown(past)[0]["x"] == BAD
 
 
-def test_looking_begins_at_the_last_mark(failed: Failed, tmp_path: Path) -> None:
+def test_looking_begins_at_the_last_mark(failed: Failed, seen: Path) -> None:
     past = failed(alone, marks="every")
     fact = _fact(past)
     assert len(fact.marks) == 6
@@ -172,7 +198,7 @@ def test_looking_begins_at_the_last_mark(failed: Failed, tmp_path: Path) -> None
     moment = past.failure()
     assert moment is not None
     assert moment.state("F")["total"] == sum(range(BAD))
-    assert [int(x) for x in (tmp_path / "seen").read_text().split()] == list(range(LAST_MARK, BAD + 1))
+    assert [int(x) for x in seen.read_text().split()] == list(range(LAST_MARK, BAD + 1))
     before = moment.step_back()
     assert before.pending("F")[0].row["x"] == BAD - 1
 
@@ -193,19 +219,19 @@ def test_a_place_that_does_not_fail_now_is_not_believed(spark: SparkSession, fai
 
 
 def test_a_row_that_does_not_fit_is_still_found(failed: Failed) -> None:
-    past = failed(lambda rows, seen: rows.apply(Misfit(seen, BAD), name="F").sink("S"))
+    past = failed(misfit)
     assert _fact(past).taken == 0
     assert past.failure() is not None
 
 
 def test_a_resumed_run_leaves_nothing_of_the_failed_attempt(
-    spark: SparkSession, failed: Failed, tmp_path: Path
+    spark: SparkSession, failed: Failed, inputs: Path, seen: Path
 ) -> None:
     past = failed(alone, marks="every")
     assert len(list((past.path / "epochs").iterdir())) == 1
     flow = sv.Workflow("failing")
-    rows = flow.read.parquet(str(tmp_path / "in"), name="n")
-    rows.apply(Running(str(tmp_path / "seen")), name="F").groupBy("key").count().sink("S")
+    rows = flow.read.parquet(str(inputs), name="n")
+    rows.apply(Running(str(seen)), name="F").groupBy("key").count().sink("S")
     past.resume(spark, flow=flow).wait(progress=False)
     again = sv.open(past.path, spark=spark)
     assert again.status == "completed"

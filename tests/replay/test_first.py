@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from tests.replay.conftest import Recordings
 
 import samovar as sv
 from samovar.errors import SamovarError
@@ -42,19 +44,21 @@ class Sum(sv.Operator):
 
 
 @pytest.fixture
-def past(spark: SparkSession, tmp_path: Path) -> Any:
-    (tmp_path / "in").mkdir()
-    pq.write_table(pa.table({"x": pa.array(range(ROWS), pa.int64())}), tmp_path / "in" / "0.parquet")
-    flow = sv.Workflow("sums")
-    flow.read.parquet(str(tmp_path / "in"), name="n").apply(Sum(str(tmp_path / "seen")), name="A").sink("S")
-    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
-    with sv.open(run.recording, spark=spark) as opened:
+def past(spark: SparkSession, recordings: Recordings) -> Iterator[sv.Past]:
+    def record(folder: Path) -> None:
+        (folder / "in").mkdir()
+        pq.write_table(pa.table({"x": pa.array(range(ROWS), pa.int64())}), folder / "in" / "0.parquet")
+        flow = sv.Workflow("sums")
+        flow.read.parquet(str(folder / "in"), name="n").apply(Sum(str(folder / "seen")), name="A").sink("S")
+        flow.run(spark=spark, record=folder / "runs", progress=False)
+
+    with sv.open(recordings.shared("first", record), spark=spark) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("asked", ["total > 4000", lambda state: state["total"] > 4000])
-def test_the_search_ends_at_the_tuple(past: sv.Past, tmp_path: Path, asked: Any) -> None:
-    seen = tmp_path / "seen"
+def test_the_search_ends_at_the_tuple(past: sv.Past, asked: Any) -> None:
+    seen = past.path.parents[1] / "seen"
     seen.unlink()
     moment = past.first("A", asked)
     assert moment.last.row["x"] == 89

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.replay.conftest import Recordings
 
 import samovar as sv
 from samovar.errors import RecordingCorrupt
@@ -97,23 +98,28 @@ def branching(rows: Any) -> None:
 
 
 @pytest.fixture
-def run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., sv.Past]:
+def run(
+    spark: Any, recordings: Recordings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., sv.Past]:
+    """Opens a copy of the recording of a run."""
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(Leaves, "smallest", 3)
 
     def made(build: Callable[..., None]) -> sv.Past:
-        folders = ("in", "other") if build is summed else ("in",)
-        for number, folder in enumerate(folders):
-            (tmp_path / folder).mkdir(exist_ok=True)
-            for i in range(2):
-                first = number * ROWS + i * ROWS // 2
-                xs = range(first, first + ROWS // 2)
-                table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
-                pq.write_table(table, tmp_path / folder / f"{i}.parquet")
-        flow = sv.Workflow("marks")
-        build(*(flow.read.parquet(str(tmp_path / n), name=n) for n in folders))
-        done = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
-        return sv.open(done.recording, spark=spark)
+        def record(root: Path) -> None:
+            folders = ("in", "other") if build is summed else ("in",)
+            for number, folder in enumerate(folders):
+                (root / folder).mkdir()
+                for i in range(2):
+                    first = number * ROWS + i * ROWS // 2
+                    xs = range(first, first + ROWS // 2)
+                    table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
+                    pq.write_table(table, root / folder / f"{i}.parquet")
+            flow = sv.Workflow("marks")
+            build(*(flow.read.parquet(str(root / n), name=n) for n in folders))
+            flow.run(spark=spark, record=root / "runs", progress=False, marks="every")
+
+        return sv.open(recordings.copy(f"fork-{build.__name__}", record, tmp_path), spark=spark)
 
     return made
 
@@ -258,6 +264,6 @@ def test_fingerprints_that_go_on_are_those_of_the_whole(start: int, more: int) -
     run, whole = Fingerprints("R"), Fingerprints("R")
     run.add(rows)
     whole.add(rows[: start + more])
-    part = Fingerprints("R", start=start, goes_on=run.made)
+    part = Fingerprints("R", start=start, goes_on=run.checksums)
     part.add(rows[start : start + more])
-    assert part.made == whole.made
+    assert part.checksums == whole.checksums

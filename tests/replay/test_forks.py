@@ -36,7 +36,7 @@ def expected(cut: int, weight: int, edited: int | None = None) -> list[dict[str,
     return made
 
 
-@pytest.mark.parametrize("epoch_bytes", [None, 1])
+@pytest.mark.parametrize("epoch_bytes", [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_a_fork_goes_on_from_any_tuple(epoch_bytes: int | None, spark: Any, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for i in range(3):

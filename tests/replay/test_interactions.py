@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.runtime.steered import Gated, numbers, wait_for
 
 import samovar as sv
 from samovar.record.log import Counters, EpochCommitted
@@ -69,7 +70,36 @@ def test_bad_marks_are_refused(flow: sv.Workflow, spark: Any, tmp_path: Path) ->
         sv.open(run.recording, spark=spark).jump("I99")
 
 
-def test_a_request_is_placed_by_the_share_of_the_epoch_that_had_passed() -> None:
+def test_a_moment_marked_while_the_run_is_paused_is_that_of_the_tuple_the_operator_is_at(
+    spark: Any, tmp_path: Path
+) -> None:
+    flow = sv.Workflow("paused")
+    rows = flow.read.parquet(numbers(tmp_path, rows=20, files=2), name="numbers")
+    rows.apply(Gated(str(tmp_path), stop=25), name="G").sink("S")
+    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    wait_for(tmp_path / "arrived")
+    run.pause()
+    name = run.interact("G")
+    (tmp_path / "go").touch()
+    run.resume()
+    run.wait(progress=False)
+    past = sv.open(run.recording, spark=spark)
+    assert next(i.tuples for i in past.interactions if i.id == name) == 26
+    assert past.jump(str(name)).state("G")["n"] == 26
+
+
+def test_a_request_with_a_count_of_workers_is_placed_there_and_inside_its_epoch() -> None:
+    asked = Interactions()
+    fact = EpochCommitted(
+        at=110.0, epoch=1, level=0, attempt="a", seconds=10.0, counters={"op": Counters((200,), 200)}
+    )
+    for tuples in (30, 77, 900):
+        asked.ask("op", at=101.0, tuples=tuples)
+    placed = asked.placed(fact, lambda: {"op": Counters((50,), 50)})
+    assert [i.tuples for i in placed] == [50, 77, 250]
+
+
+def test_a_request_without_a_count_is_placed_by_the_share_of_the_epoch_that_had_passed() -> None:
     asked = Interactions()
     fact = EpochCommitted(
         at=110.0, epoch=1, level=0, attempt="a", seconds=10.0, counters={"op": Counters((200,), 200)}

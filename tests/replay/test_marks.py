@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JError
+from tests.replay.conftest import Record, Recordings
 
 import samovar as sv
 from samovar.positions import Window
@@ -62,20 +64,29 @@ def expected(tuples: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def past(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sv.Past:
+def record(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Record:
     monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
     monkeypatch.setattr(Leaves, "smallest", 3)
-    (tmp_path / "in").mkdir()
-    for i in range(2):
-        xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
-        table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
-        pq.write_table(table, tmp_path / "in" / f"{i}.parquet")
-    flow = sv.Workflow("marks")
-    rows = flow.read.parquet(str(tmp_path / "in"), name="n")
-    totals = rows.apply(Running(), name="R").filter("x % 2 = 1", name="odd")
-    totals.apply(PerKey(), name="K", by="key").sink("S")
-    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, marks="every")
-    return sv.open(run.recording, spark=spark)
+
+    def made(folder: Path) -> None:
+        (folder / "in").mkdir()
+        for i in range(2):
+            xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
+            table = pa.table({"x": xs, "key": [f"k{x % 5}" for x in xs]})
+            pq.write_table(table, folder / "in" / f"{i}.parquet")
+        flow = sv.Workflow("marks")
+        rows = flow.read.parquet(str(folder / "in"), name="n")
+        totals = rows.apply(Running(), name="R").filter("x % 2 = 1", name="odd")
+        totals.apply(PerKey(), name="K", by="key").sink("S")
+        flow.run(spark=spark, record=folder / "runs", progress=False, marks="every")
+
+    return made
+
+
+@pytest.fixture
+def past(spark: Any, recordings: Recordings, record: Record) -> Iterator[sv.Past]:
+    with sv.open(recordings.shared("marks", record), spark=spark) as opened:
+        yield opened
 
 
 def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
@@ -129,7 +140,10 @@ def test_the_cost_of_a_jump_is_known_from_the_log(past: sv.Past) -> None:
         past.jump_cost("I9")
 
 
-def test_a_damaged_mark_is_named_and_other_moments_stay_usable(past: sv.Past) -> None:
+def test_a_damaged_mark_is_named_and_other_moments_stay_usable(
+    spark: Any, recordings: Recordings, record: Record, tmp_path: Path
+) -> None:
+    past = sv.open(recordings.copy("marks", record, tmp_path), spark=spark)
     folder = past.path / "epochs"
     for file in folder.glob("*/state/R/0000.mark0004"):
         file.write_bytes(file.read_bytes()[:-7])

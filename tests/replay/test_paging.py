@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.replay.conftest import Recordings
 
 import samovar as sv
 from samovar.replay.state import group_states
@@ -26,16 +28,19 @@ class Last(sv.Operator):
 
 
 @pytest.fixture
-def past(spark: Any, tmp_path: Path) -> sv.Past:
-    (tmp_path / "in").mkdir()
-    for i in range(2):
-        xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
-        pq.write_table(pa.table({"k": [x % 40 for x in xs], "x": xs}), tmp_path / "in" / f"{i}.parquet")
-    flow = sv.Workflow("groups")
-    rows = flow.read.parquet(str(tmp_path / "in"), name="n").apply(Last(), name="L")
-    rows.groupBy("k").agg("sum(x) AS total", name="A").sink("S")
-    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=1)
-    return sv.open(run.recording, spark=spark)
+def past(spark: Any, recordings: Recordings) -> Iterator[sv.Past]:
+    def record(folder: Path) -> None:
+        (folder / "in").mkdir()
+        for i in range(2):
+            xs = range(i * ROWS // 2, (i + 1) * ROWS // 2)
+            pq.write_table(pa.table({"k": [x % 40 for x in xs], "x": xs}), folder / "in" / f"{i}.parquet")
+        flow = sv.Workflow("groups")
+        rows = flow.read.parquet(str(folder / "in"), name="n").apply(Last(), name="L")
+        rows.groupBy("k").agg("sum(x) AS total", name="A").sink("S")
+        flow.run(spark=spark, record=folder / "runs", progress=False, epoch_bytes=1)
+
+    with sv.open(recordings.shared("paging", record), spark=spark) as opened:
+        yield opened
 
 
 def groups(tuples: int) -> dict[int, dict[str, int]]:

@@ -21,7 +21,7 @@ class Seen(sv.Operator):
         yield {"x": row["x"], "r": row["r"], "id": row["id"]}
 
 
-@pytest.mark.parametrize("epoch_bytes", [None, 1])
+@pytest.mark.parametrize("epoch_bytes", [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_values_are_made_once_for_all_who_read_them_and_for_every_replay(
     epoch_bytes: int | None, spark: Any, tmp_path: Path
 ) -> None:

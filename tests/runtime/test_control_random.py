@@ -163,7 +163,7 @@ class Commands(RuleBasedStateMachine):
     @precondition(lambda self: self.visits)
     @rule()
     def detach(self) -> None:
-        self.visits.pop().close()
+        self.visits.pop()
 
     @rule(seconds=st.floats(0.0, 0.05))
     def let_it_go_on(self, seconds: float) -> None:
@@ -174,8 +174,6 @@ class Commands(RuleBasedStateMachine):
         assert self.run.status != "failed", self.run.error
 
     def teardown(self) -> None:
-        for visit in self.visits:
-            visit.close()
         until = time.monotonic() + 60
         while self.going:
             assert time.monotonic() < until, f"it does not end: {self.run.status}"

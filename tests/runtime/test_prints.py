@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samovar.errors import ReplayDiffers
-from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Fingerprints, told_in
+from samovar.runtime.exchange.fingerprints import BLOCK, EVERY, Fingerprints, difference_in
 
 ROWS: list[tuple[Any, ...]] = [(i, f"row {i}", i / 7) for i in range(3 * EVERY)]
 
@@ -22,7 +22,7 @@ def of(rows: list[tuple[Any, ...]], cuts: list[int]) -> list[int]:
     places = [0, *sorted(c % (len(rows) + 1) for c in cuts), len(rows)]
     for start, stop in itertools.pairwise(places):
         prints.add(rows[start:stop])
-    return prints.made
+    return prints.checksums
 
 
 @given(st.lists(st.integers(0, 4 * EVERY), max_size=8))
@@ -32,7 +32,7 @@ def test_cuts_do_not_matter(cuts: list[int]) -> None:
     single = Fingerprints("op")
     for row in ROWS:
         single.add_one(row)
-    assert single.made == of(ROWS, [])
+    assert single.checksums == of(ROWS, [])
 
 
 def test_equal_values_of_other_objects_have_the_same_print() -> None:
@@ -40,7 +40,7 @@ def test_equal_values_of_other_objects_have_the_same_print() -> None:
     assert of(copied, []) == of(ROWS, [])
     batch = Fingerprints("op")
     batch.add_batch(pa.RecordBatch.from_pylist([{"a": a, "b": b, "c": c} for a, b, c in ROWS]))
-    assert batch.made == of(ROWS, [])
+    assert batch.checksums == of(ROWS, [])
 
 
 def test_a_replay_stops_at_the_first_block_that_differs() -> None:
@@ -53,10 +53,10 @@ def test_a_replay_stops_at_the_first_block_that_differs() -> None:
     changed = [*ROWS[: EVERY + 3], (-1, "", 0.0), *ROWS[EVERY + 4 :]]
     with pytest.raises(ReplayDiffers, match=f"'op'.*{EVERY + 1} to {EVERY + BLOCK}") as found:
         Fingerprints("op", recorded).add(changed)
-    told = told_in(f"PythonException: ... samovar.errors.ReplayDiffers: {found.value}\n at org.apache")
+    told = difference_in(f"PythonException: ... samovar.errors.ReplayDiffers: {found.value}\n at org.apache")
     assert told is not None
     assert told.operator == "op"
-    assert told_in("something else") is None
+    assert difference_in("something else") is None
 
 
 def test_dates_have_prints_too() -> None:

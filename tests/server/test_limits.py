@@ -13,8 +13,8 @@ import httpx
 import pytest
 from tests.server.support import SMALL, TOKEN, Served, serving
 
-from samovar.errors import EnvironmentProblem, WorkspaceError
-from samovar.server.limits import Limits, bytes_of
+from samovar.errors import WorkspaceError
+from samovar.server.limits import Limits
 from samovar.server.outbox import Outbox
 from samovar.server.runs import notebook as notebooks
 from samovar.server.runs.notebook import Notebooks
@@ -65,18 +65,6 @@ def test_all_files_together_have_a_limit(small: Served) -> None:
     small.json("PUT", "/api/files/c.csv", content=b"x" * 20 * KB)
     for name in ("b", "c"):
         small.http.delete(f"/api/files/{name}.csv").raise_for_status()
-
-
-def test_sizes_are_read_as_people_write_them() -> None:
-    assert [bytes_of(t) for t in ("500", "2kB", "1.5 MB", "4g", "none")] == [
-        500,
-        2000,
-        1_500_000,
-        4 * 10**9,
-        None,
-    ]
-    with pytest.raises(EnvironmentProblem, match="500MB"):
-        bytes_of("much")
 
 
 def bomb(depth: int) -> str:

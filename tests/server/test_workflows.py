@@ -11,6 +11,7 @@ from tests.server.support import SMALL, Served
 from samovar.errors import WorkspaceError
 from samovar.graph.document import load
 from samovar.graph.schema import KINDS
+from samovar.server.documents.document_form import read_comments, write_comment, write_comments
 from samovar.server.workspace import Workspace
 
 
@@ -79,16 +80,16 @@ def test_a_version_is_restored_as_it_was(server: Served) -> None:
 def test_comments_are_kept_with_a_version(server: Served) -> None:
     id = new(server)
     with server.parts.rooms.use(id) as room:
-        room.comment("why it is so")
-        kept = room.comments()
+        write_comment(room.doc, "why it is so")
+        kept = read_comments(room.doc)
     saved = server.json("POST", f"/api/workflows/{id}/versions", json={"name": "first", "by": "Ana"})
     with server.parts.rooms.use(id) as room:
-        room.write_comments([{**kept[0], "text": "something else"}])
-        room.comment("one more")
-        assert {c["text"] for c in room.comments()} == {"something else", "one more"}
+        write_comments(room.doc, [{**kept[0], "text": "something else"}])
+        write_comment(room.doc, "one more")
+        assert {c["text"] for c in read_comments(room.doc)} == {"something else", "one more"}
     server.json("POST", f"/api/workflows/{id}/versions/{saved['version']}/restore")
     with server.parts.rooms.use(id) as room:
-        assert room.comments() == kept
+        assert read_comments(room.doc) == kept
 
 
 def test_every_operator_is_told_its_own_fault(server: Served) -> None:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.text import Text
 
-from samovar.cli.named_recordings import head_of
-from samovar.cli.terminal import messages, output, print_json, print_rows
+from samovar.cli.named_recordings import head_of, operator_data, rejected_place, result_data
+from samovar.cli.terminal import error_data, messages, output, print_json, print_line, print_rows
 from samovar.errors import RunStopped, SamovarError, UnknownName
 from samovar.graph import operators as ops
 from samovar.runtime.display import counted, duration, size
@@ -61,38 +61,38 @@ class Output:
 
     @property
     def display(self) -> bool:
-        """Whether people watch the progress."""
+        """Whether the progress is displayed."""
         return not (self.json or self.events or self.quiet)
 
     @property
     def watched(self) -> bool:
-        """Whether they watch it on a terminal: epochs are short then."""
+        """Whether the progress is displayed on a terminal: epochs are short then."""
         return self.display and sys.stderr.isatty()
 
 
 def spark_settings(given: list[str]) -> dict[str, str]:
     """Spark settings from `--conf KEY=VALUE`."""
-    made = {}
+    settings = {}
     for item in given:
         key, joined, value = item.partition("=")
         if not joined or not key.strip():
             raise typer.BadParameter(f"Expected KEY=VALUE, got '{item}'.", param_hint="--conf")
-        made[key.strip()] = value.strip()
-    return made
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def session(master: str | None, conf: Mapping[str, str], wanted: Output) -> SparkSession:
-    """The Spark session for a command; says so on a terminal while it starts."""
+    """The Spark session for a command; a terminal shows that it starts."""
     console = messages()
     waiting: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
     if wanted.display and console.is_terminal:
         waiting = console.status("starting Spark ...")
     with waiting:
-        made = spark_session(master=master, conf=conf)
+        spark = spark_session(master=master, conf=conf)
     if threading.current_thread() is threading.main_thread():
-        # PySpark cancels all jobs on Ctrl-C before anybody else hears of it; a run stops in its own way.
+        # PySpark's handler of Ctrl-C cancels all jobs first; a run stops after its last committed epoch instead.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return made
+    return spark
 
 
 @contextlib.contextmanager
@@ -102,14 +102,14 @@ def telling(wanted: Output) -> Iterator[None]:
         yield
     except SamovarError as error:
         if wanted.json:
-            print_json({"run": None, "status": "failed", "error": _failure(error)})
+            print_json({"run": None, "status": "failed", "error": error_data(error)})
         raise
 
 
 def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> Run:
     """Start a run, follow it to its end, and print its summary. Raises what made it fail, or Exit(130) on Ctrl-C.
 
-    `hold`: a tuple that is held brings up a prompt, where somebody can type.
+    `hold`: a held tuple opens a prompt, if there is a terminal.
     """
     with telling(wanted):
         run = begin()
@@ -118,15 +118,13 @@ def conduct(begin: Callable[[], Run], wanted: Output, *, hold: bool = False) -> 
             if hold:
                 _follow_holding(run, wanted)
             run.wait(progress=wanted.display, warn=wanted.quiet and not wanted.json)  # else the summary does
-    except KeyboardInterrupt:
-        return _stopped(run, wanted)
-    except RunStopped:
+    except (KeyboardInterrupt, RunStopped):
         return _stopped(run, wanted)
     except Exception as error:
         if wanted.json:
             print_json(summary(run, wanted, error=error))
         elif not wanted.quiet:
-            _say_failed(run)
+            _print_failed(run)
         raise
     if wanted.json:
         print_json(summary(run, wanted))
@@ -158,7 +156,7 @@ def _follow_holding(run: Run, wanted: Output) -> None:
         if run.holds and not wanted.quiet:
             console = messages()
             console.print(Text(str(run.holds[0]), style="yellow"))
-            console.print(f"It waits for a decision: samovar attach {shown(run.store.path)}", soft_wrap=True)
+            print_line(console, f"It waits for a decision: samovar attach {shown(run.store.path)}")
 
 
 def _prompt(run: Run) -> None:
@@ -174,7 +172,7 @@ def _prompt(run: Run) -> None:
 
 
 def _stopped(run: Run, wanted: Output) -> Run:
-    """Stop a run at its last committed epoch, say how to go on, and leave with 130."""
+    """Stop a run at its last committed epoch, print how to resume it, and exit with 130."""
     if wanted.display:
         messages().print("stopping ...", style="dim")
     run.stop()
@@ -190,11 +188,11 @@ def _stopped(run: Run, wanted: Output) -> Run:
     raise typer.Exit(INTERRUPTED)
 
 
-def _say_failed(run: Run) -> None:
+def _print_failed(run: Run) -> None:
     if run.recording is not None:
         console = messages()
         console.print(f"Run {run.id} failed. {_epochs(run.progress.epoch)} kept.", style="red")
-        console.print(f"To go on once the cause is gone: {_resume_command(run)}", soft_wrap=True)
+        print_line(console, f"To go on once the cause is gone: {_resume_command(run)}")
 
 
 def _epochs(n: int) -> str:
@@ -211,28 +209,18 @@ def _resume_command(run: Run) -> str:
 def _events(run: Run) -> Iterator[None]:
     """One JSON line on stderr for each committed epoch, and one at the end."""
 
-    def tell(event: str) -> None:
+    def emit(event: str) -> None:
         print_json({"event": event, "at": time.time(), **run.progress.as_dict()}, indent=None, to_stderr=True)
 
-    run.on_progress(lambda _: tell("epoch"))
-    tell("started")
+    run.on_progress(lambda _: emit("epoch"))
+    emit("started")
     try:
         yield
     finally:
-        tell("ended")
+        emit("ended")
 
 
 # --- summaries ----------------------------------------------------------------------------------------------
-
-
-def _failure(error: BaseException) -> dict[str, Any]:
-    """An error as plain data."""
-    return {
-        "type": type(error).__name__,
-        "message": getattr(error, "message", str(error)),
-        "operator": getattr(error, "operator", None),
-        "hint": getattr(error, "hint", None),
-    }
 
 
 def summary(run: Run, wanted: Output, *, error: BaseException | None = None) -> dict[str, Any]:
@@ -245,48 +233,28 @@ def summary(run: Run, wanted: Output, *, error: BaseException | None = None) -> 
         "recording": None if run.recording is None else str(run.recording),
         "seconds": round(progress.seconds, 3),
         "epochs": progress.epoch,
-        "operators": [
-            {
-                "name": op.name,
-                "kind": op.kind,
-                "taken": op.taken,
-                "given": op.given,
-                "state_entries": op.state_entries,
-                "state_bytes": op.state_bytes,
-            }
-            for op in progress.operators
-        ],
+        "operators": [operator_data(op) for op in progress.operators],
         "results": _results(run, wanted),
         "rejected": {
-            source: {
-                "rows": n,
-                "head": read_rejected(run.store, source).slice(0, _REJECTED_SHOWN).to_pylist(),
-            }
-            for source, n in progress.rejected.items()
+            source: {"rows": n, "head": _rejected(run, source)} for source, n in progress.rejected.items()
         },
-        "error": None if error is None else _failure(error),
+        "error": None if error is None else error_data(error),
     }
 
 
 def _results(run: Run, wanted: Output) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for op, rows in _sinks(run):
-        if isinstance(op, ops.Write):
-            made[op.name] = {"kind": "write", "format": op.format, "rows": rows, "path": op.path}
-            continue
-        folders = (
-            run.store.parts("results", op.name, run.history.epochs, check=False) if run.recording else []
-        )
-        made[op.name] = {"kind": "sink", "format": "parquet", "rows": rows, "path": [str(f) for f in folders]}
-        if op.name in wanted.show:
+    results: dict[str, Any] = {}
+    for op in run.graph.sinks:
+        result = results[op.name] = result_data(run.store, run.history, op, kept=run.recording is not None)
+        if op.name in wanted.show and not isinstance(op, ops.Write):
             head = head_of(run.store, run.history, op.name, wanted.rows)
-            made[op.name]["head"] = [] if head is None else head.to_pylist()
-    return made
+            result["head"] = [] if head is None else head.to_pylist()
+    return results
 
 
-def _sinks(run: Run) -> list[tuple[Any, int]]:
-    taken = {op.name: op.taken for op in run.progress.operators}
-    return [(op, taken.get(op.name, 0)) for op in run.graph.sinks]
+def _rejected(run: Run, source: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_rejected(run.store, source).slice(0, _REJECTED_SHOWN).to_pylist()
+    return rows
 
 
 def check_sinks(names: tuple[str, ...], known: list[str]) -> None:
@@ -298,13 +266,14 @@ def check_sinks(names: tuple[str, ...], known: list[str]) -> None:
 
 def _print_summary(run: Run, wanted: Output) -> None:
     console = output()
-    for op, rows in _sinks(run):
+    taken = {op.name: op.taken for op in run.progress.operators}
+    for op in run.graph.sinks:
+        rows = taken.get(op.name, 0)
         if (wanted.show and op.name not in wanted.show) or (wanted.quiet and not wanted.show):
             continue
         if isinstance(op, ops.Write):
-            console.print(
-                Text.assemble((op.name, "bold"), f": {rows:,} rows written to {op.path}"), soft_wrap=True
-            )
+            written = f": {rows:,} rows written to {op.path}"
+            print_line(console, Text.assemble((op.name, "bold"), written))
             continue
         head = head_of(run.store, run.history, op.name, wanted.rows)
         if head is not None:
@@ -315,24 +284,23 @@ def _print_summary(run: Run, wanted: Output) -> None:
         _print_rejected(console, run, source, n)
     if run.recording is not None:
         total = sum(run.store.sizes().values())
-        console.print(
+        print_line(
+            console,
             f"{run.id}: {counted(run.progress.epoch, 'epoch')} in {duration(run.progress.seconds)}, "
             f"recorded in {shown(run.recording)} ({size(total)}).",
-            soft_wrap=True,
         )
 
 
 def _print_rejected(console: Any, run: Run, source: str, n: int) -> None:
     kept = f"{counted(n, 'row')} of '{source}' did not parse, kept as rejected:"
     console.print(Text(kept, style="yellow"))
-    for row in read_rejected(run.store, source).slice(0, _REJECTED_SHOWN).to_pylist():
-        place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
-        console.print(Text(f"  {shown(place)}: {row['text'][:80]}"), soft_wrap=True)
+    for row in _rejected(run, source):
+        print_line(console, f"  {shown(rejected_place(row))}: {row['text'][:80]}")
     hint = reading_hint(read_sources(run.store).get(source))
     if hint:
-        console.print(f"  {hint}", soft_wrap=True)
+        print_line(console, f"  {hint}")
     if n > _REJECTED_SHOWN and run.recording is not None:
-        console.print(f"  samovar show {run.id} --rejected {source} shows all of them.", soft_wrap=True)
+        print_line(console, f"  samovar show {run.id} --rejected {source} shows all of them.")
 
 
 def shown(path: Any) -> str:

@@ -1,9 +1,9 @@
-"""`samovar demo`: a fraud-detection workflow with a bug, on payments made for it."""
+"""`samovar demo`: a fraud-detection workflow with a bug, on generated payments."""
 
 from __future__ import annotations
 
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from samovar.cli.conductor import Output, conduct, session, shown
-from samovar.cli.terminal import output
+from samovar.cli.shared_options import Record, RunOn
+from samovar.cli.terminal import output, print_line
 from samovar.demo import fraud
 from samovar.demo.export import export as write_export
 from samovar.demo.findings import cut_off, sentences
@@ -28,9 +29,7 @@ def demo(
         bool, typer.Option("--once", help="End by itself, for scripts, instead of opening the workbench.")
     ] = False,
     rows: Annotated[int, typer.Option("--rows", min=FEWEST, help="How many payments.")] = ROWS,
-    record: Annotated[
-        Path, typer.Option("--record", help="The folder recordings go to.", metavar="DIR")
-    ] = Path("runs"),
+    record: Record = Path("runs"),
     export: Annotated[
         Path | None,
         typer.Option(
@@ -39,7 +38,7 @@ def demo(
             metavar="DIR",
         ),
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    master: RunOn = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")] = False,
 ) -> None:
     """Run a fraud-detection workflow over generated payments, and look at what is odd in its result.
@@ -51,12 +50,10 @@ def demo(
         _export(export, rows)
         return
     wanted = Output(quiet=quiet, rows=3)
-    made: list[Path] = []
-    making = threading.Thread(target=lambda: made.append(payments_folder(rows)), daemon=True)
-    making.start()  # while Spark starts
-    spark = session(master, {}, wanted)
-    making.join()
-    payments = made[0] if made else payments_folder(rows)  # the second time raises what the thread could not
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(payments_folder, rows)  # while Spark starts
+        spark = session(master, {}, wanted)
+        payments = writing.result()
     flow = fraud.build(payments)
     epoch_bytes = max(f.stat().st_size for f in payments.iterdir())
     run = conduct(lambda: flow.start(spark=spark, record=record, epoch_bytes=epoch_bytes), wanted)
@@ -66,23 +63,18 @@ def demo(
 
 
 def report(console: Console, run: Run, payments: Path) -> None:
-    """Say what is odd in the result, and which commands to try."""
-    said = sentences(cut_off(payments, run.result("S")))
+    """Print what is odd in the result, and which commands to try."""
     console.print(Text("\nWhat is odd", style="bold"))
-    for sentence in said:
+    for sentence in sentences(cut_off(payments, run.result("S"))):
         console.print(Text(f"  {sentence}"))
     console.print(Text("\nWhat to try", style="bold"))
-    where = (
-        ""
-        if run.recording is None or shown(run.recording.parent) == "runs"
-        else f" --dir {shown(run.recording.parent)}"
-    )
+    folder = "runs" if run.recording is None else shown(run.recording.parent)
+    where = "" if folder == "runs" else f" --dir {folder}"
     for command, purpose in _commands(where):
         console.print(Text.assemble("  ", (f"{command:<38}", "cyan"), f" {purpose}"))
     past = f'sv.open("{shown(run.recording)}")'
-    console.print(
-        Text.assemble("  in Python: ", (past, "cyan"), ' gives .result("S"), .progress, .workflow'),
-        soft_wrap=True,
+    print_line(
+        console, Text.assemble("  in Python: ", (past, "cyan"), ' has .result("S"), .progress, .workflow')
     )
 
 
@@ -108,14 +100,12 @@ def _open_workbench(spark: Any) -> None:
     try:
         check_packages()
     except EnvironmentProblem as problem:
-        console.print(f"\n{problem}", soft_wrap=True)
+        print_line(console, f"\n{problem}")
         return
 
     def ready(link: str) -> None:
-        console.print(Text.assemble("\nIn the browser: ", (link, "bold cyan")), soft_wrap=True)
-        console.print(
-            "Ctrl-C ends it; `samovar serve --workspace demo-workspace` opens it again.", soft_wrap=True
-        )
+        print_line(console, Text.assemble("\nIn the browser: ", (link, "bold cyan")))
+        print_line(console, "Ctrl-C ends it; `samovar serve --workspace demo-workspace` opens it again.")
 
     serve(Path("demo-workspace"), example="fraud", session=spark, ready=ready)
 
@@ -124,8 +114,7 @@ def _export(folder: Path, rows: int) -> None:
     console = output()
     written: list[Any] = write_export(folder, rows)
     for path in written:
-        console.print(f"wrote {path}", soft_wrap=True)
-    console.print(
-        f"Edit them, then: samovar run {folder / 'fraud.yaml'}, or samovar run {folder / 'fraud.py'}",
-        soft_wrap=True,
+        print_line(console, f"wrote {path}")
+    print_line(
+        console, f"Edit them, then: samovar run {folder / 'fraud.yaml'}, or samovar run {folder / 'fraud.py'}"
     )

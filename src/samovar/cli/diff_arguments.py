@@ -18,7 +18,7 @@ from samovar.record.store import LOG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["depends_of", "equality_of", "is_document", "operand", "report_problem", "told"]
+__all__ = ["depends_of", "equality_of", "is_document", "operand", "report_problem", "verdict_data"]
 
 
 def depends_of(ordered: bool, keyed: list[str]) -> Dependence:
@@ -54,7 +54,7 @@ def equality_of(columns: str | None, tolerance: list[str], relative: float | Non
 
 
 def is_document(given: str) -> bool:
-    """Whether a path is a workflow: a Python file, a YAML document, or JSON that says so."""
+    """Whether a path is a workflow: a Python file, a YAML document, or JSON with `operators`."""
     name, _, _ = given.partition(".py:")
     path = Path(given if name == given else f"{name}.py")
     if path.suffix in (".py", ".yaml", ".yml"):
@@ -85,8 +85,8 @@ def operand(given: str, folder: Path, spark: SparkSession) -> Any:
     return open_recording(find_run(given, folder).absolute(), spark=spark)
 
 
-def told(verdict: TableVerdict, rows: int) -> dict[str, Any]:
-    """A verdict as plain data."""
+def verdict_data(verdict: TableVerdict, rows: int) -> dict[str, Any]:
+    """A verdict as plain data for `--json`, with that many rows of each side."""
     return {
         "equivalent": verdict.equivalent,
         "depends": verdict.depends,

@@ -1,4 +1,4 @@
-"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: that cannot be said."""
+"""`samovar diff`: are two tables, files, recordings or workflows the same? 0: yes, 1: no, 2: not comparable."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from samovar.cli.conductor import Output, session, spark_settings
-from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_problem, told
+from samovar.cli.diff_arguments import depends_of, equality_of, operand, report_problem, verdict_data
 from samovar.cli.shared_options import Columns, Conf, Folder, Json, Keyed, Master, Relative, Sink, Tolerance
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import output, print_json, print_line
 from samovar.diff import SchemasDiffer, SideProblem, TableVerdict, compare
 from samovar.errors import SamovarError
 
@@ -79,15 +79,15 @@ def diff(
         if json:
             print_json({"equivalent": False, "schema": problem.message})
         else:
-            output().print(_as_options(str(problem)), markup=False, soft_wrap=True)
+            print_line(output(), _as_options(str(problem)))
         raise typer.Exit(1) from None
     except SamovarError as problem:
         report_problem(problem, json)
         raise typer.Exit(2) from None
     if json:
-        print_json(told(verdict, rows))
+        print_json(verdict_data(verdict, rows))
     else:
-        output().print(verdict.explain(rows=rows), markup=False, soft_wrap=True)
+        print_line(output(), verdict.explain(rows=rows))
     if debug is not None and not verdict.equivalent:
         _open(verdict, sides, debug, spark, json)
     raise typer.Exit(0 if verdict.equivalent else 1)

@@ -1,4 +1,4 @@
-"""`samovar doctor`: is this machine ready, and if not, what is to be done?
+"""`samovar doctor`: is this machine ready, and if not, what to do?
 
 Each check looks at one thing and returns a `Check`; none raises. Checks that need Spark run it in a process of its own
 with a time limit, so that a Spark that hangs cannot hang the doctor.
@@ -6,7 +6,6 @@ with a time limit, so that a Spark that hangs cannot hang the doctor.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import json
 import os
@@ -20,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,6 +42,12 @@ Status = Literal["ok", "warning", "problem"]
 _GIB = 1024**3
 _JOB_TIMEOUT = 120.0
 _OLDEST_PYTHON = (3, 11)
+_PACKAGES: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]] = {
+    "pyspark": ((4, 3), (4, 4)),
+    "pandas": ((2, 2), (3,)),
+    "pyarrow": ((18,), None),
+}
+"""The oldest version that works, and the first one after it that does not (None: all newer ones work)."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,10 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
 ) -> None:
-    """Say whether this machine is ready, and what to do if not.
+    """Check whether this machine is ready, and what to do if not.
 
     Exits with 1 if something keeps Samovar from running. Takes some seconds, because it runs a small Spark job;
-    --quick leaves that out.
+    --quick skips the job.
     """
     if as_json:
         checks = list(examine(quick=quick))
@@ -76,17 +82,12 @@ def examine(*, quick: bool) -> Iterable[Check]:
     """Runs the checks one by one; the Spark job comes last, and only if nothing before it stands in its way."""
     done = []
     for look in _CHECKS:
-        check = look()
-        done.append(check)
-        yield check
+        done.append(look())
+        yield done[-1]
     if quick:
         return
-    if _ready(done):
-        yield check_job()
-    else:
-        yield Check(
-            "Spark job", "warning", "not tried", "Solve the problems above, then run samovar doctor again."
-        )
+    advice = "Solve the problems above, then run samovar doctor again."
+    yield check_job() if _ready(done) else Check("Spark job", "warning", "not tried", advice)
 
 
 def _ready(checks: Iterable[Check]) -> bool:
@@ -97,10 +98,10 @@ def _ready(checks: Iterable[Check]) -> bool:
 
 
 def check_python() -> Check:
-    found = f"{platform.python_version()} ({sys.executable})"
+    version = f"{platform.python_version()} ({sys.executable})"
     if sys.version_info < _OLDEST_PYTHON:
-        return Check("Python", "problem", found, "Samovar needs Python 3.11 or newer.")
-    return Check("Python", "ok", found)
+        return Check("Python", "problem", version, "Samovar needs Python 3.11 or newer.")
+    return Check("Python", "ok", version)
 
 
 def check_java() -> Check:
@@ -112,45 +113,46 @@ def check_java() -> Check:
 
 
 def check_pyspark() -> Check:
-    check = _check_package("pyspark", (4, 3), (4, 4))
+    check = check_package("pyspark")
     outer = os.environ.get("SPARK_HOME")
-    if check.status == "ok" and outer:
-        return Check(
-            check.name,
-            "warning",
-            f"{check.found}, but SPARK_HOME is {outer}",
-            "Spark is started from SPARK_HOME: unset it, unless that is a Spark 4.3.",
-        )
-    return check
+    if check.status != "ok" or not outer:
+        return check
+    advice = "Spark is started from SPARK_HOME: unset it, unless that is a Spark 4.3."
+    return Check("pyspark", "warning", f"{check.found}, but SPARK_HOME is {outer}", advice)
 
 
-def check_pandas() -> Check:
-    return _check_package("pandas", (2, 2), (3,))
+def check_package(name: str) -> Check:
+    """Whether a package is installed in one of the versions of `_PACKAGES`."""
+    oldest, before = _PACKAGES[name]
+    wanted = f">={_dotted(oldest)}" + (f",<{_dotted(before)}" if before else "")
+    advice = f"Install a version that fits: pip install '{name}{wanted}'"
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, "problem", "not installed", advice)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if numbers < oldest or (before and numbers >= before):
+        return Check(name, "problem", f"{version}, expected {wanted}", advice)
+    return Check(name, "ok", version)
 
 
-def check_pyarrow() -> Check:
-    return _check_package("pyarrow", (18,), None)
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 def check_ports() -> Check:
     port = free_ui_port()
     if port == 0:
-        return Check(
-            "UI port",
-            "warning",
-            "none free from 4040 on; any other is taken",
-            "Other Spark sessions may have been left running: look for them with `ps aux | grep SparkSubmit`.",
-        )
+        found = "no port from 4040 on is free; Spark takes any other"
+        advice = "Other Spark sessions may still be running: `ps aux | grep SparkSubmit` lists them."
+        return Check("UI port", "warning", found, advice)
     try:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
     except OSError as problem:
-        return Check(
-            "UI port",
-            "problem",
-            f"no port can be opened on 127.0.0.1: {problem.strerror}",
-            "Spark and its Python workers talk through local ports: allow them in this sandbox or firewall.",
-        )
+        found = f"no port can be opened on 127.0.0.1: {problem.strerror}"
+        advice = "Spark and its Python workers use local ports: allow them in this sandbox or firewall."
+        return Check("UI port", "problem", found, advice)
     return Check("UI port", "ok", f"{port} is free for Spark's own pages")
 
 
@@ -158,17 +160,12 @@ def check_hostname() -> Check:
     name = socket.gethostname()
     if hostname_resolves():
         return Check("Host name", "ok", f"{name} resolves")
-    return Check(
-        "Host name",
-        "warning",
-        f"{name} does not resolve; local runs use 127.0.0.1",
-        f"For a cluster, add it to /etc/hosts: 127.0.1.1 {name}",
-    )
+    found = f"{name} does not resolve; local runs use 127.0.0.1"
+    return Check("Host name", "warning", found, f"For a cluster, add it to /etc/hosts: 127.0.1.1 {name}")
 
 
 def check_memory() -> Check:
-    total = memory_bytes()
-    cores = local_cores("local[*]")
+    total, cores = memory_bytes(), local_cores("local[*]")
     found = f"{total / _GIB:.1f} GiB, {cores} cores; a local Spark gets {driver_memory_mib() / 1024:.1f} GiB"
     if total < 2 * _GIB:
         return Check("Memory", "warning", found, "Spark and its Python workers want 2 GiB or more.")
@@ -177,34 +174,24 @@ def check_memory() -> Check:
 
 def check_disk() -> Check:
     """Recordings go to the current folder by default, Spark's shuffle files to the temporary one."""
-    places = {
-        "here": Path.cwd(),
-        "temporary files": Path(os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()),
-    }
-    found = []
-    short = False
-    for what, folder in places.items():
-        try:
-            free = shutil.disk_usage(folder).free
-        except OSError as problem:
-            return Check(
-                "Disk", "problem", f"{folder}: {problem.strerror}", "Create that folder or name another."
-            )
-        found.append(f"{free / _GIB:.1f} GiB free for {what} ({folder})")
-        short = short or free < 2 * _GIB
-        if not os.access(folder, os.W_OK):
-            return Check(
-                "Disk",
-                "problem" if what == "temporary files" else "warning",
-                f"{folder} cannot be written to",
-                "Set TMPDIR to a folder that can."
-                if what == "temporary files"
-                else "Record elsewhere: --record.",
-            )
-    advice = (
-        "Less than 2 GiB is soon full: free some, or set SPARK_LOCAL_DIRS to another disk." if short else None
+    here, temporary = Path.cwd(), Path(os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir())
+    try:
+        free = {folder: shutil.disk_usage(folder).free for folder in (here, temporary)}
+    except OSError as problem:
+        found = f"{problem.filename}: {problem.strerror}"
+        return Check("Disk", "problem", found, "Create that folder or name another.")
+    if not os.access(temporary, os.W_OK):
+        return Check("Disk", "problem", f"{temporary} is not writable", "Set TMPDIR to a folder that is.")
+    if not os.access(here, os.W_OK):
+        return Check("Disk", "warning", f"{here} is not writable", "Record elsewhere: --record.")
+    found = (
+        f"{free[here] / _GIB:.1f} GiB free for recordings ({here}), "
+        f"{free[temporary] / _GIB:.1f} GiB free for temporary files ({temporary})"
     )
-    return Check("Disk", "warning" if short else "ok", ", ".join(found), advice)
+    if min(free.values()) < 2 * _GIB:
+        advice = "Less than 2 GiB is soon full: free some, or set SPARK_LOCAL_DIRS to another disk."
+        return Check("Disk", "warning", found, advice)
+    return Check("Disk", "ok", found)
 
 
 def check_job(timeout: float = _JOB_TIMEOUT) -> Check:
@@ -216,27 +203,20 @@ def check_job(timeout: float = _JOB_TIMEOUT) -> Check:
             command, capture_output=True, text=True, timeout=timeout, check=False, errors="replace"
         )
     except subprocess.TimeoutExpired:
-        return Check(
-            "Spark job",
-            "problem",
-            f"not finished after {timeout:.0f} s",
-            "Something keeps Spark from talking to its workers, often a firewall or a proxy for 127.0.0.1. "
-            "SAMOVAR_SPARK_LOG=info samovar run ... shows where it waits.",
+        advice = (
+            "Something keeps Spark from reaching its workers, often a firewall or a proxy for 127.0.0.1. "
+            "SAMOVAR_SPARK_LOG=info samovar run ... shows where it waits."
         )
-    seconds = time.monotonic() - started
+        return Check("Spark job", "problem", f"not finished after {timeout:.0f} s", advice)
     if done.returncode == 0:
-        return Check(
-            "Spark job", "ok", f"ran in {seconds:.0f} s, with a Python worker ({done.stdout.strip()})"
-        )
-    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return Check(
-        "Spark job",
-        "problem",
-        said[-1][:300] if said else f"the process ended with exit code {done.returncode}",
-        "SAMOVAR_DEBUG=1 samovar doctor shows all that Spark said."
-        if os.environ.get("SAMOVAR_DEBUG", "0") == "0"
-        else "Spark said:\n" + "\n".join(said[-60:]),
-    )
+        seconds = time.monotonic() - started
+        found = f"ran in {seconds:.0f} s, with a Python worker ({done.stdout.strip()})"
+        return Check("Spark job", "ok", found)
+    errors = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    found = errors[-1][:300] if errors else f"the process ended with exit code {done.returncode}"
+    if os.environ.get("SAMOVAR_DEBUG", "0") == "0":
+        return Check("Spark job", "problem", found, "SAMOVAR_DEBUG=1 samovar doctor shows Spark's log.")
+    return Check("Spark job", "problem", found, "Spark's log:\n" + "\n".join(errors[-60:]))
 
 
 def _job() -> None:
@@ -255,28 +235,12 @@ def _job() -> None:
     spark.stop()
 
 
-def _check_package(name: str, oldest: tuple[int, ...], before: tuple[int, ...] | None) -> Check:
-    wanted = f">={_dotted(oldest)}" + (f",<{_dotted(before)}" if before else "")
-    advice = f"Install a version that fits: pip install '{name}{wanted}'"
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        version = importlib.metadata.version(name)
-        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-        if numbers < oldest or (before is not None and numbers >= before):
-            return Check(name, "problem", f"{version}, expected {wanted}", advice)
-        return Check(name, "ok", version)
-    return Check(name, "problem", "not installed", advice)
-
-
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
-
-
 _CHECKS: tuple[Callable[[], Check], ...] = (
     check_python,
     check_java,
     check_pyspark,
-    check_pandas,
-    check_pyarrow,
+    partial(check_package, "pandas"),
+    partial(check_package, "pyarrow"),
     check_ports,
     check_hostname,
     check_memory,
@@ -290,7 +254,7 @@ _CHECKS: tuple[Callable[[], Check], ...] = (
 def _show(checks: Iterable[Check]) -> list[Check]:
     """Prints each finding as it comes, with a spinner while the next one is awaited."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     console = Console(highlight=False)
@@ -300,10 +264,7 @@ def _show(checks: Iterable[Check]) -> list[Check]:
         for check in checks:
             done.append(check)
             mark, style = marks[check.status]
-            line = Table.grid(padding=(0, 1))
-            line.add_column(width=2)
-            line.add_column(width=10)
-            line.add_column(overflow="fold")
+            line = Table.grid(Column(width=2), Column(width=10), Column(overflow="fold"), padding=(0, 1))
             line.add_row(Text(mark, style=style), Text(check.name, style="bold"), Text(check.found))
             if check.advice:
                 line.add_row("", "", Text(check.advice, style=style))

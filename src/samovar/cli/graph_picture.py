@@ -11,8 +11,9 @@ Pure: names and edges in, lines out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
@@ -76,7 +77,7 @@ def _joint(lanes: Sequence[str | None], place: int, others: Sequence[int], end: 
     """The line on which lanes join (or leave) the one at `place`, which lies to their left."""
     last = max(others)
     middle = {"╯": "┴", "╮": "┬"}[end]
-    made = []
+    marks = []
     for i, target in enumerate(lanes):
         if i == place:
             mark = "├"
@@ -88,50 +89,37 @@ def _joint(lanes: Sequence[str | None], place: int, others: Sequence[int], end: 
             mark = CROSS if target else ACROSS
         else:
             mark = UP if target else " "
-        made.append(mark + (ACROSS if place <= i < last else " "))
-    return "".join(made).rstrip()
+        marks.append(mark + (ACROSS if place <= i < last else " "))
+    return "".join(marks).rstrip()
+
+
+_DESCRIPTIONS: dict[type[Op], Callable[[Any], str]] = {
+    ops.Read: lambda op: f"read {op.format} {', '.join(op.path)}",
+    ops.Table: lambda op: f"table {op.table}",
+    ops.Filter: lambda op: f"filter {op.condition}",
+    ops.Select: lambda op: f"select {', '.join(op.columns)}",
+    ops.WithColumns: lambda op: f"with {', '.join(f'{k} = {v}' for k, v in op.columns.items())}",
+    ops.Rename: lambda op: f"rename {', '.join(f'{a} to {b}' for a, b in op.columns.items())}",
+    ops.Join: lambda op: f"{op.how} join" + _after(" on ", op.on or ([op.condition] if op.condition else ())),
+    ops.Aggregate: lambda op: ", ".join(op.aggregates) + _after(" by ", op.keys),
+    ops.Sort: lambda op: f"sort by {', '.join(op.keys)}",
+    ops.Limit: lambda op: f"limit {op.n}" if op.n is not None else f"offset {op.offset}",
+    ops.Python: lambda op: (op.class_name or "python") + _after(" by ", op.by),
+    ops.Batches: lambda op: f"{op.form} {op.function}".strip(),
+    ops.Generate: lambda op: f"generate {op.rows} rows",
+    ops.Query: lambda op: f"query {op.database or op.url or ''}: {op.sql}",
+    ops.Search: lambda op: f"search {', '.join(op.terms)} in {', '.join(op.columns)}",
+    ops.Clean: lambda op: f"clean {', '.join(op.columns)}",
+    ops.Chart: lambda op: f"{op.chart} chart of {', '.join(op.used.values())}",
+    ops.Write: lambda op: f"write {op.format} {op.path}",
+}
 
 
 def describe(op: Op) -> str:
     """What an operator does, in a few words."""
-    match op:
-        case ops.Read():
-            return f"read {op.format} {', '.join(op.path)}"
-        case ops.Table():
-            return f"table {op.table}"
-        case ops.Filter():
-            return f"filter {op.condition}"
-        case ops.Select():
-            return f"select {', '.join(op.columns)}"
-        case ops.WithColumns():
-            return f"with {', '.join(f'{k} = {v}' for k, v in op.columns.items())}"
-        case ops.Rename():
-            return f"rename {', '.join(f'{a} to {b}' for a, b in op.columns.items())}"
-        case ops.Join():
-            on = ", ".join(op.on) if op.on else op.condition or ""
-            return f"{op.how} join on {on}" if on else f"{op.how} join"
-        case ops.Aggregate():
-            by = f" by {', '.join(op.keys)}" if op.keys else ""
-            return f"{', '.join(op.aggregates)}{by}"
-        case ops.Sort():
-            return f"sort by {', '.join(op.keys)}"
-        case ops.Limit():
-            return f"limit {op.n}" if op.n is not None else f"offset {op.offset}"
-        case ops.Python():
-            return f"{op.class_name or 'python'}{f' by {chr(44).join(op.by)}' if op.by else ''}"
-        case ops.Batches():
-            return f"{op.form} {op.function}".strip()
-        case ops.Generate():
-            return f"generate {op.rows} rows"
-        case ops.Query():
-            return f"query {op.database or op.url or ''}: {op.sql}"
-        case ops.Search():
-            return f"search {', '.join(op.terms)} in {', '.join(op.columns)}"
-        case ops.Clean():
-            return f"clean {', '.join(op.columns)}"
-        case ops.Chart():
-            return f"{op.chart} chart of {', '.join(op.used.values())}"
-        case ops.Write():
-            return f"write {op.format} {op.path}"
-        case _:
-            return op.kind
+    description = _DESCRIPTIONS.get(type(op))
+    return op.kind if description is None else description(op)
+
+
+def _after(word: str, names: Sequence[str] | None) -> str:
+    return f"{word}{', '.join(names)}" if names else ""

@@ -2,16 +2,16 @@
 
 Adding a verb takes two steps:
 
-1. `cli/<verb>.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help text of
-   `samovar <verb> --help`. (A verb with verbs of its own defines `app`, a `typer.Typer`, instead.)
-2. A line in `VERBS` below: the name and what `samovar --help` says about it.
+1. `cli/<verb>_command.py` with a function of the verb's name, annotated as Typer wants it. Its docstring is the help
+   text of `samovar <verb> --help`.
+2. A line in `VERBS` below: the name and its line in `samovar --help`.
 
 A verb's module is imported only when that verb is used, so it may import Spark and the rest at its top, and
-`samovar --help` stays fast. A name that is a Python keyword or has a dash is spelled with underscores: `a-b` is the
-function `a_b` in `cli/a_b.py`.
+`samovar --help` stays fast. A dash in a verb is an underscore in Python: `a-b` is the function `a_b` in
+`cli/a_b_command.py`.
 
-Verbs raise `SamovarError` for what the user can do something about, and `typer.Exit(code)` for an outcome that is no
-error of theirs; they never print a traceback. `main` turns errors into one screen on stderr and an exit code: 1 for
+Verbs raise `SamovarError` for what the user can do something about, and `typer.Exit(code)` for an outcome that is not
+an error; they never print a traceback. `main` turns errors into one screen on stderr and an exit code: 1 for
 an error, 2 for a wrong command line, 130 for Ctrl-C. `--debug`, or `SAMOVAR_DEBUG` in the environment, lets the
 traceback through.
 """
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Annotated, Any
 
@@ -32,15 +33,15 @@ __all__ = ["VERBS", "app", "main", "report"]
 
 VERBS: dict[str, str] = {
     "demo": "Run a fraud-detection workflow on generated payments.",
-    "run": "Run a workflow: a document, a Python file, or a recorded run to go on with.",
+    "run": "Run a workflow: a document, a Python file, or a recorded run to resume.",
     "runs": "List the recorded runs.",
     "show": "Show a recorded run: workflow, counters, results, log.",
-    "diff": "Say whether two tables, files, recordings or workflows give the same.",
-    "shake": "Run a program under many partitionings and orders: does it always give the same?",
+    "diff": "Compare two tables, files, recordings or workflows.",
+    "shake": "Run a program under many partitionings and orders: is the result always the same?",
     "attach": "Join a run of another process: pause, inspect, change it, and travel in its past.",
     "debug": "Go back to any moment of a recorded run, and step through it.",
     "serve": "The workbench in the browser: build workflows, run them, travel in time, together.",
-    "doctor": "Say whether this machine is ready, and what to do if not.",
+    "doctor": "Check whether this machine is ready, and what to do if not.",
 }
 """The verbs in the order `samovar --help` shows them, each with its one line of help."""
 
@@ -62,10 +63,8 @@ class _LazyVerbs(typer.core.TyperGroup):
 def _load(verb: str) -> Any:
     name = verb.replace("-", "_")
     module = importlib.import_module(f"samovar.cli.{_ROOMS.get(name, '')}{name}_command")
-    verb_app = getattr(module, "app", None)
-    if verb_app is None:
-        verb_app = typer.Typer(add_completion=False)
-        verb_app.command(verb)(getattr(module, name))
+    verb_app = typer.Typer(add_completion=False)
+    verb_app.command(verb)(getattr(module, name))
     command = typer.main.get_command(verb_app)
     command.name = verb
     return command
@@ -152,11 +151,8 @@ def _report(title: str, message: str, hint: str | None) -> None:
 
 
 def _spaced(name: str) -> str:
-    """`RecordingInUse` as `Recording in use`; what already has spaces stays."""
-    if " " in name:
-        return name
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).split()
-    return " ".join(words).capitalize()
+    """`RecordingInUse` as `Recording in use`; a name with spaces stays as it is."""
+    return name if " " in name else re.sub(r"(?<!^)[A-Z]", lambda letter: f" {letter[0].lower()}", name)
 
 
 def _fit(lines: list[str], room: int) -> list[str]:
@@ -164,7 +160,7 @@ def _fit(lines: list[str], room: int) -> list[str]:
         return lines
     head = room // 2
     tail = room - head - 1
-    return [*lines[:head], f"... {len(lines) - head - tail} lines left out ...", *lines[-tail:]]
+    return [*lines[:head], f"... {len(lines) - head - tail} lines skipped ...", *lines[-tail:]]
 
 
 if __name__ == "__main__":

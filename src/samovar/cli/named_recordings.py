@@ -1,9 +1,10 @@
-"""Recordings as a command line names them, and what can be said about one, damaged or not."""
+"""Recordings as a command line names them, and what can be read of one, damaged or not."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from samovar.errors import RecordingCorrupt, RecordingNotFound, SamovarError, nearest
+from samovar.graph import operators as ops
+from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.record.addresses import local_folder
-from samovar.record.log import AnyFact, read_log
+from samovar.record.log import AnyFact, RunResumed, read_log
 from samovar.record.store import LOG, History, Recording, find_recordings
+from samovar.runtime.progress import OperatorProgress
 
-__all__ = ["FoundRecording", "find_run", "head_of", "look"]
+__all__ = [
+    "RecordingView",
+    "find_run",
+    "head_of",
+    "look",
+    "operator_data",
+    "rejected_place",
+    "result_data",
+]
 
 
 def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
@@ -29,7 +41,7 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
     if named == "latest":
         if not there:
             raise RecordingNotFound(
-                f"Expected recordings in {folder}, found none.",
+                f"No recordings in {folder}.",
                 hint="`samovar demo` makes one; --dir names another folder.",
             )
         return there[-1]
@@ -49,17 +61,15 @@ def find_run(named: str, folder: str | os.PathLike[str] = "runs") -> Path:
             hint=f"Name one of them: `samovar runs --dir {path}` lists them.",
         )
     close = nearest(named, [p.name for p in there])
+    listed = "`samovar runs` lists the recordings; --dir names another folder."
     raise RecordingNotFound(
-        f"Expected a recording '{named}' in {folder}, found none.",
-        hint=f"Did you mean '{close}'?"
-        if close
-        else "`samovar runs` lists what is there; --dir names another folder.",
+        f"No recording '{named}' in {folder}.", hint=f"Did you mean '{close}'?" if close else listed
     )
 
 
 @dataclass(frozen=True)
-class FoundRecording:
-    """What could be read of a recording. `damage` says what could not."""
+class RecordingView:
+    """What could be read of a recording. `damage`: what could not be read, and why."""
 
     recording: Recording
     facts: list[AnyFact]
@@ -85,20 +95,20 @@ class FoundRecording:
         """From the first fact to the last, without the time between an end and a resume."""
         total = 0.0
         for before, after in zip(self.facts, self.facts[1:], strict=False):
-            if type(after).__name__ != "RunResumed":
+            if not isinstance(after, RunResumed):
                 total += max(0.0, after.at - before.at)
         return total
 
     @property
     def tuples(self) -> int:
-        """Tuples the sources gave."""
+        """The number of tuples that the sources gave."""
         totals = self.history.totals()
         if self.graph is None:
             return 0
         return sum(totals[op.name].given for op in self.graph.sources if op.name in totals)
 
 
-def look(path: Path) -> FoundRecording:
+def look(path: Path) -> RecordingView:
     """Read what can be read of a recording. Takes no lock, unpickles nothing, and does not raise for damage."""
     facts: list[AnyFact] = []
     damage: str | None = None
@@ -125,14 +135,35 @@ def look(path: Path) -> FoundRecording:
             graph = read_graph(recording)
         except SamovarError as error:
             damage = damage or str(error)
-    return FoundRecording(recording, facts, history, graph, damage)
+    return RecordingView(recording, facts, history, graph, damage)
 
 
-def head_of(found: Recording, history: History, sink: str, rows: int) -> pa.Table | None:
+def operator_data(op: OperatorProgress) -> dict[str, Any]:
+    """An operator's counters as plain data."""
+    return {name: value for name, value in asdict(op).items() if name != "rate"}
+
+
+def result_data(recording: Recording, history: History, op: Op, *, kept: bool = True) -> dict[str, Any]:
+    """What a sink kept or wrote, as plain data. `kept`: whether the recording stays after the run."""
+    counters = history.totals().get(op.name)
+    rows = sum(counters.taken) if counters else 0
+    if isinstance(op, ops.Write):
+        published = op.name in history.published
+        return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
+    folders = recording.parts("results", op.name, history.epochs, check=False) if kept else []
+    return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
+
+
+def rejected_place(row: Mapping[str, Any]) -> str:
+    """Where a row that did not parse stands."""
+    return str(row["file"]) if row["line"] is None else f"{row['file']}, line {row['line']}"
+
+
+def head_of(recording: Recording, history: History, sink: str, rows: int) -> pa.Table | None:
     """The first rows a sink kept, reading no more files than they take; None when it kept no file."""
     tables: list[Any] = []
     wanted = rows
-    for folder in (f for epoch in history.epochs for f in found.parts("results", sink, [epoch])):
+    for folder in (f for epoch in history.epochs for f in recording.parts("results", sink, [epoch])):
         for file in sorted(folder.glob("*.parquet")):
             with pq.ParquetFile(file) as opened:
                 schema = opened.schema_arrow

@@ -13,6 +13,9 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from itertools import dropwhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,13 +34,13 @@ def load_flow(named: str) -> Workflow:
     """The workflow a command line names. Raises WorkflowError (DocumentError for a document)."""
     path, name = _split(named)
     if not path.exists():
-        raise WorkflowError(f"Expected a workflow at {path}, found nothing.", hint=_beside(path))
+        raise WorkflowError(f"No workflow at {path}.", hint=_beside(path))
     if path.is_dir():
         raise WorkflowError(f"Expected a workflow, got the folder {path}.", hint=_within(path))
     if path.suffix == ".py":
         return _from_python(path, name)
     if name is not None:
-        raise WorkflowError(f"Only a Python file has names in it: '{name}' means nothing for {path}.")
+        raise WorkflowError(f"Expected a Python file before ':{name}', got {path}.")
     if path.suffix.lower() in _DOCUMENTS:
         return load_document(path)
     raise WorkflowError(
@@ -53,47 +56,28 @@ def load_operator(named: str) -> Operator:
         raise WorkflowError(
             f"Expected a class as file.py:Class, got '{named}'.", hint="Such as fixed.py:Enrichment."
         )
-    if not path.is_file():
-        raise WorkflowError(f"Expected a Python file at {path}, found nothing.", hint=_beside(path))
-    module = _imported(path)
+    defined = vars(_imported(path)).items()
     kinds = {
-        n: v
-        for n, v in vars(module).items()
-        if isinstance(v, type) and issubclass(v, Operator) and v is not Operator
+        n: v for n, v in defined if isinstance(v, type) and issubclass(v, Operator) and v is not Operator
     }
     if name not in kinds:
-        close = nearest(name, kinds)
-        known = f"It defines {', '.join(kinds)}." if kinds else None
-        raise WorkflowError(
-            f"Expected an sv.Operator '{name}' in {path}, found none.",
-            hint=f"Did you mean '{close}'?" if close else known,
-        )
-    try:
-        made: Operator = kinds[name]()
-    except SamovarError:
-        raise
-    except Exception as error:
-        raise WorkflowError(f"{name}() of {path} raised:\n\n{_own_traceback(error, path)}") from error
-    return made
+        raise _missing("sv.Operator", name, path, kinds)
+    with _named_errors(f"{name}() of {path} raised", path):
+        operator: Operator = kinds[name]()
+    return operator
 
 
 def load_function(named: str) -> Any:
     """What a Python file defines under a name: `file.py:name`; without one its function `program`, or its workflow."""
     path, name = _split(named)
-    if not path.is_file():
-        raise WorkflowError(f"Expected a Python file at {path}, found nothing.", hint=_beside(path))
     module = _imported(path)
     if name is None and not callable(getattr(module, "program", None)):
         return load_flow(named)
-    found = getattr(module, name or "program", None)
-    if isinstance(found, Workflow) or callable(found):
-        return found
+    program = getattr(module, name or "program", None)
+    if isinstance(program, Workflow) or callable(program):
+        return program
     functions = [n for n, v in vars(module).items() if inspect.isfunction(v)]
-    close = nearest(name or "", functions)
-    raise WorkflowError(
-        f"Expected a function '{name}' in {path}, found none.",
-        hint=f"Did you mean '{close}'?" if close else f"It defines {', '.join(functions) or 'no function'}.",
-    )
+    raise _missing("function", name or "", path, functions)
 
 
 def is_python(named: str) -> bool:
@@ -111,8 +95,8 @@ def needs_spark(named: str) -> bool:
 
 
 def _split(named: str) -> tuple[Path, str | None]:
-    found = re.fullmatch(r"(.+\.py):([^/\\:]+)", named)
-    return (Path(found[1]), found[2]) if found else (Path(named), None)
+    match = re.fullmatch(r"(.+\.py):([^/\\:]+)", named)
+    return (Path(match[1]), match[2]) if match else (Path(named), None)
 
 
 def _beside(path: Path) -> str | None:
@@ -144,6 +128,8 @@ def _from_python(path: Path, name: str | None) -> Workflow:
 
 
 def _imported(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise WorkflowError(f"No Python file at {path}.", hint=_beside(path))
     folder = str(path.absolute().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -153,49 +139,51 @@ def _imported(path: Path) -> ModuleType:
         raise WorkflowError(f"{path} cannot be imported as Python.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # so that its classes can be sent to workers by value
-    try:
+    with _named_errors(f"{path} could not be imported", path):
         spec.loader.exec_module(module)
-    except SamovarError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise WorkflowError(f"{path} could not be imported:\n\n{_own_traceback(error, path)}") from error
     return module
 
 
-def _own_traceback(error: BaseException, path: Path) -> str:
-    """The traceback from the file on: how Samovar got there helps nobody."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = next(
-        (i for i, f in enumerate(frames) if os.path.abspath(f.filename) == str(path.absolute())), len(frames)
-    )
-    lines = traceback.format_list(frames[own:]) + traceback.format_exception_only(error)
-    return "".join(lines).rstrip()
+@contextmanager
+def _named_errors(message: str, path: Path) -> Iterator[None]:
+    """Raise what a user's code raises as a WorkflowError, with the traceback from their file on."""
+    try:
+        yield
+    except SamovarError:
+        raise
+    except (Exception, SystemExit) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        theirs = dropwhile(lambda frame: os.path.abspath(frame.filename) != str(path.absolute()), frames)
+        lines = traceback.format_list(list(theirs)) + traceback.format_exception_only(error)
+        raise WorkflowError(f"{message}:\n\n{''.join(lines).rstrip()}") from error
+
+
+def _missing(what: str, name: str, path: Path, known: Collection[str]) -> WorkflowError:
+    close = nearest(name, known)
+    defined = f"It defines {', '.join(known)}." if known else None
+    hint = f"Did you mean '{close}'?" if close else defined
+    return WorkflowError(f"No {what} '{name}' in {path}.", hint=hint)
 
 
 def _chosen(module: ModuleType, path: Path, name: str | None) -> Workflow:
-    found = {n: v for n, v in vars(module).items() if isinstance(v, Workflow)}
+    flows = {n: v for n, v in vars(module).items() if isinstance(v, Workflow)}
     if name is not None:
         if not hasattr(module, name):
-            close = nearest(name, found)
-            known = f"It defines {', '.join(found)}." if found else None
-            raise WorkflowError(
-                f"Expected a workflow '{name}' in {path}, found none.",
-                hint=f"Did you mean '{close}'?" if close else known,
-            )
+            raise _missing("workflow", name, path, flows)
         return _workflow(getattr(module, name), path, name)
-    different = {id(v): n for n, v in reversed(found.items())}
+    different = {id(v): n for n, v in reversed(flows.items())}
     if len(different) == 1:
-        return next(iter(found.values()))
+        return next(iter(flows.values()))
     if different:
         names = ", ".join(sorted(different.values()))
         raise WorkflowError(
             f"Expected one workflow in {path}, got {len(different)}: {names}.",
-            hint=f"Say which: {path}:{min(different.values())}.",
+            hint=f"Name one of them: {path}:{min(different.values())}.",
         )
     if callable(getattr(module, "build", None)):
         return _workflow(module.build, path, "build")
     raise WorkflowError(
-        f"Expected a workflow in {path}, found none.",
+        f"No workflow in {path}.",
         hint='Define one at the top of the file, such as flow = sv.Workflow("shop"), or a function build().',
     )
 
@@ -215,17 +203,13 @@ def _workflow(thing: Any, path: Path, name: str) -> Workflow:
     ]
     if needed:
         raise WorkflowError(
-            f"{name}() of {path} needs arguments ({', '.join(needed)}) that nobody gives here.",
+            f"Expected {name}() of {path} to take no arguments, got {', '.join(needed)}.",
             hint="Give them defaults.",
         )
-    try:
-        made = thing()
-    except SamovarError:
-        raise
-    except Exception as error:
-        raise WorkflowError(f"{name}() of {path} raised:\n\n{_own_traceback(error, path)}") from error
-    if not isinstance(made, Workflow):
+    with _named_errors(f"{name}() of {path} raised", path):
+        flow = thing()
+    if not isinstance(flow, Workflow):
         raise WorkflowError(
-            f"Expected {name}() of {path} to return an sv.Workflow, got {type(made).__name__}."
+            f"Expected {name}() of {path} to return an sv.Workflow, got {type(flow).__name__}."
         )
-    return made
+    return flow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from samovar.cli.conductor import Output, check_sinks, conduct, session, spark_settings, telling
-from samovar.cli.named_recordings import FoundRecording, find_run, look
+from samovar.cli.named_recordings import RecordingView, find_run, look
 from samovar.cli.named_workflows import load_flow, needs_spark
-from samovar.cli.shared_options import Conf
+from samovar.cli.shared_options import Conf, Record, RunOn, bytes_of
 from samovar.cli.terminal import messages, output, print_json
 from samovar.errors import RecordingError
 from samovar.replay.past import open_recording
@@ -20,8 +19,6 @@ from samovar.runtime.rollback import whole_epochs
 from samovar.runtime.run import Run
 
 __all__ = ["run"]
-
-_UNITS = {"": 1, "B": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
 
 
 def run(
@@ -32,14 +29,9 @@ def run(
             help="A document (flow.yaml, flow.json) or a Python file (flow.py, flow.py:name).",
         ),
     ] = None,
-    record: Annotated[
-        Path, typer.Option("--record", help="The folder recordings go to.", metavar="DIR")
-    ] = Path("runs"),
+    record: Record = Path("runs"),
     no_record: Annotated[bool, typer.Option("--no-record", help="Leave no recording.")] = False,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", help="The Spark to run on: local[4], spark://host:7077, yarn, ..."),
-    ] = None,
+    master: RunOn = None,
     conf: Conf = None,
     epoch_bytes: Annotated[
         str | None,
@@ -105,7 +97,7 @@ def run(
     options: dict[str, Any] = {
         "on_error": "hold" if hold else "fail",
         "record": False if no_record else record,
-        "epoch_bytes": _bytes(epoch_bytes) if epoch_bytes is not None else None,
+        "epoch_bytes": bytes_of(epoch_bytes, "--epoch-bytes", least=1) if epoch_bytes is not None else None,
         "key_partitions": key_partitions,
     }
     with telling(wanted):
@@ -133,8 +125,8 @@ def _resumed(
     path: Path, flow: str | None, master: str | None, conf: dict[str, str], wanted: Output
 ) -> Callable[[], Run] | None:
     """Open a recording, and return what goes on with it; None when it is complete."""
-    found = look(path)
-    if found.status == "completed" and _is_whole(found):
+    view = look(path)
+    if view.status == "completed" and _is_whole(view):
         if wanted.json:
             print_json(
                 {"run": path.name, "status": "completed", "recording": str(path.absolute()), "error": None}
@@ -144,14 +136,14 @@ def _resumed(
                 f"Run {path.name} is complete: nothing is left to do. `samovar show {path.name}` shows it."
             )
         return None
-    if found.damage is None and found.history.started is None:
+    if view.damage is None and view.history.started is None:
         raise RecordingError(
             f"The recording {path} holds no start of a run.",
-            hint="Start the workflow anew: samovar run FLOW.",
+            hint="Start the workflow again: samovar run FLOW.",
         )
     past = open_recording(path.absolute())  # Spark may have another current folder
     if wanted.display:
-        messages().print(f"Going on with {path.name} after {len(found.history.epochs):,} epochs.")
+        messages().print(f"Going on with {path.name} after {len(view.history.epochs):,} epochs.")
     if flow is not None and needs_spark(flow):
         session(master, conf, wanted)
     loaded = load_flow(flow) if flow is not None else None
@@ -159,18 +151,9 @@ def _resumed(
     return lambda: past.resume(spark, flow=loaded, interactive=wanted.watched)
 
 
-def _is_whole(found: FoundRecording) -> bool:
+def _is_whole(view: RecordingView) -> bool:
     """Whether all that a complete run left is there: else it goes on before what is damaged."""
-    if found.graph is None:
+    if view.graph is None:
         return True
-    count, _ = whole_epochs(found.recording, found.history, found.graph)
-    return count == len(found.history.epochs)
-
-
-def _bytes(text: str) -> int:
-    """`64MB`, `64 MiB`, `64m` or `67108864` as a number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]i?)?b?\s*", text, re.IGNORECASE)
-    made = 0 if found is None else int(float(found[1]) * _UNITS[(found[2] or "").upper()])
-    if made <= 0:
-        raise typer.BadParameter(f"Expected a size such as 64MB, got '{text}'.", param_hint="--epoch-bytes")
-    return made
+    count, _ = whole_epochs(view.recording, view.history, view.graph)
+    return count == len(view.history.epochs)

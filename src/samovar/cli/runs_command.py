@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column
 from rich.text import Text
 
-from samovar.cli.named_recordings import FoundRecording, look
+from samovar.cli.named_recordings import RecordingView, look
 from samovar.cli.shared_options import Folder
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import listing, output, print_json, print_line
 from samovar.record.store import find_recordings
 from samovar.runtime.display import count, duration, size
 
@@ -43,17 +43,14 @@ def runs(
         return
     console = output()
     if not listed:
-        console.print(
-            f"No recordings in {folder}. `samovar demo` makes one; --dir names another folder.",
-            soft_wrap=True,
+        print_line(
+            console, f"No recordings in {folder}. `samovar demo` makes one; --dir names another folder."
         )
         return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("run", no_wrap=True, overflow="fold")
-    table.add_column("status", no_wrap=True)
-    for title in ("epochs", "tuples", "took", "size"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("started", no_wrap=True)
+    numbers = ("epochs", "tuples", "took", "size")
+    table = listing(
+        Column("run", no_wrap=True, overflow="fold"), "status", *numbers, "started", right=numbers
+    )
     for run in listed:
         table.add_row(
             Text(run["run"]),
@@ -67,28 +64,28 @@ def runs(
     console.print(table)
     for run in listed:
         if run["damage"]:
-            console.print(Text(f"{run['run']}: {run['damage']}", style="red"), soft_wrap=True)
+            print_line(console, f"{run['run']}: {run['damage']}", "red")
 
 
-def _summary(found: FoundRecording) -> dict[str, Any]:
-    started = found.history.started
+def _summary(view: RecordingView) -> dict[str, Any]:
+    started = view.history.started
     return {
-        "run": found.path.name,
+        "run": view.path.name,
         "workflow": started.workflow if started else None,
-        "status": found.status,
-        "epochs": len(found.history.epochs),
-        "tuples": found.tuples,
-        "seconds": round(found.seconds, 3),
-        "bytes": _bytes(found),
+        "status": view.status,
+        "epochs": len(view.history.epochs),
+        "tuples": view.tuples,
+        "seconds": round(view.seconds, 3),
+        "bytes": _bytes(view),
         "started": started.at if started else None,
-        "path": str(found.path),
-        "damage": found.damage,
+        "path": str(view.path),
+        "damage": view.damage,
     }
 
 
-def _bytes(found: FoundRecording) -> int:
+def _bytes(view: RecordingView) -> int:
     try:
-        return sum(found.recording.sizes().values())
+        return sum(view.recording.sizes().values())
     except OSError:  # files come and go while a run is writing
         return 0
 

@@ -10,7 +10,8 @@ import typer
 from rich.text import Text
 
 from samovar.cli.conductor import spark_settings
-from samovar.cli.terminal import output
+from samovar.cli.shared_options import Conf, RunOn, bytes_of
+from samovar.cli.terminal import output, print_line
 from samovar.server.startup import check_packages
 from samovar.server.startup import serve as run_server
 
@@ -23,19 +24,17 @@ def serve(
     ] = 8765,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     workspace: Annotated[
-        Path, typer.Option("--workspace", help="The folder to work in; made if need be.", metavar="DIR")
+        Path, typer.Option("--workspace", help="The folder to work in; created if need be.", metavar="DIR")
     ] = Path("workspace"),
     token: Annotated[
         str | None,
-        typer.Option(
-            "--token", help="The token, instead of one made by chance. SAMOVAR_TOKEN does the same."
-        ),
+        typer.Option("--token", help="The token, instead of a random one. SAMOVAR_TOKEN does the same."),
     ] = None,
-    master: Annotated[str | None, typer.Option("--master", help="The Spark to run on.")] = None,
+    master: RunOn = None,
     idle: Annotated[
         float,
         typer.Option(
-            "--idle", min=0, help="Minutes without work after which Spark's memory is given back; 0: never."
+            "--idle", min=0, help="Minutes without work after which Spark's memory is freed; 0: never."
         ),
     ] = 15,
     example: Annotated[
@@ -59,22 +58,24 @@ def serve(
     quota: Annotated[
         str, typer.Option("--quota", help="What all files of the workspace may take.", metavar="SIZE")
     ] = "none",
-    conf: Annotated[
-        list[str] | None, typer.Option("--conf", help="A Spark setting: KEY=VALUE.", metavar="KEY=VALUE")
-    ] = None,
+    conf: Conf = None,
 ) -> None:
     """Serve the workbench: build workflows in the browser, together; run them, and travel in their past.
 
-    Prints a link with a token: who has it can run code as you. Ends with Ctrl-C.
+    Prints a link with a token: whoever has it can run code as you. Ends with Ctrl-C.
     """
     check_packages()
-    from samovar.server.limits import Limits, bytes_of
+    from samovar.server.limits import Limits
 
     console = output()
+    sizes = {"--max-body": max_body, "--max-upload": max_upload, "--quota": quota}
+    limits = Limits(
+        *(None if text.lower() == "none" else bytes_of(text, option) for option, text in sizes.items())
+    )
 
     def ready(link: str) -> None:
-        console.print(Text.assemble("Workbench: ", (link, "bold cyan")), soft_wrap=True)
-        console.print(f"Workspace: {workspace.absolute()}   Ctrl-C ends it.", soft_wrap=True)
+        print_line(console, Text.assemble("Workbench: ", (link, "bold cyan")))
+        print_line(console, f"Workspace: {workspace.absolute()}   Ctrl-C ends it.")
 
     run_server(
         workspace,
@@ -86,6 +87,6 @@ def serve(
         idle=idle,
         example=example,
         public_url=public_url,
-        limits=Limits(bytes_of(max_body), bytes_of(max_upload), bytes_of(quota)),
+        limits=limits,
         ready=ready,
     )

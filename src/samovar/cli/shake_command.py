@@ -1,4 +1,4 @@
-"""`samovar shake`: does a program give the same however Spark runs it? 0: yes, 1: no, 2: that cannot be said."""
+"""`samovar shake`: does a program return the same however Spark runs it? 0: yes, 1: no, 2: it cannot be run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from samovar.cli.conductor import Output, session, spark_settings
 from samovar.cli.diff_arguments import depends_of, equality_of, is_document, report_problem
 from samovar.cli.named_workflows import is_python, load_flow, load_function
 from samovar.cli.shared_options import Columns, Conf, Json, Keyed, Master, Relative, Sink, Tolerance
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import output, print_json, print_line
 from samovar.diff import shake as shake_program
 from samovar.errors import SamovarError, WorkflowError
 
@@ -50,7 +50,7 @@ def shake(
     depends, equal = depends_of(ordered, keyed or []), equality_of(columns, tolerance or [], relative)
     try:
         spark = session(master, spark_settings(conf or []), Output(json=json, quiet=json))
-        found = shake_program(
+        report = shake_program(
             _program(program),
             _inputs(inputs),
             depends=depends,
@@ -65,13 +65,13 @@ def shake(
         report_problem(problem, json)
         raise typer.Exit(2) from None
     if json:
-        pair = None if found.pair is None else [setting.words() for setting in found.pair]
+        pair = None if report.pair is None else [setting.words() for setting in report.pair]
         print_json(
-            {"same": found.passed, "executions": found.executions, "pair": pair, "problem": found.problem}
+            {"same": report.passed, "executions": report.executions, "pair": pair, "problem": report.problem}
         )
     else:
-        output().print(found.explain(), markup=False, soft_wrap=True)
-    raise typer.Exit(0 if found.passed else 1)
+        print_line(output(), report.explain())
+    raise typer.Exit(0 if report.passed else 1)
 
 
 def _program(named: str) -> Any:

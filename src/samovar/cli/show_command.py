@@ -12,17 +12,24 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 from rich.syntax import Syntax
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from samovar.cli.graph_picture import describe, draw
-from samovar.cli.named_recordings import FoundRecording, find_run, head_of, look
+from samovar.cli.named_recordings import (
+    RecordingView,
+    find_run,
+    head_of,
+    look,
+    operator_data,
+    rejected_place,
+    result_data,
+)
 from samovar.cli.runs_command import STYLES
 from samovar.cli.shared_options import Folder, OneRun
-from samovar.cli.terminal import output, print_json, print_rows
+from samovar.cli.terminal import listing, output, print_json, print_line, print_rows
 from samovar.errors import RecordingError, UnknownName
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph
 from samovar.record.log import EpochCommitted, RunResumed
 from samovar.runtime.display import count, counted, duration, size
@@ -53,81 +60,73 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Show a recorded run: its workflow, counters, sizes, results, and its error if it failed."""
-    found = look(find_run(run, folder))
+    view = look(find_run(run, folder))
     if sink is not None:
-        _show_rows(found, sink, rows, json)
+        _show_rows(view, sink, rows, json)
     elif rejected is not None:
-        _show_rejected(found, rejected, rows, json)
+        _show_rejected(view, rejected, rows, json)
     elif code is not None:
-        _show_code(found, code, json)
+        _show_code(view, code, json)
     elif log:
-        _show_log(found, json)
+        _show_log(view, json)
     elif json:
-        print_json(_summary(found, epochs))
+        print_json(_summary(view, epochs))
     else:
-        _show_run(found, epochs)
+        _show_run(view, epochs)
 
 
 # --- the run ------------------------------------------------------------------------------------------------
 
 
-def _show_run(found: FoundRecording, epochs: bool) -> None:
+def _show_run(view: RecordingView, epochs: bool) -> None:
     console = output()
-    history, started = found.history, found.history.started
-    status = Text(found.status, style=STYLES.get(found.status, ""))
-    console.print(Text.assemble((found.path.name, "bold"), "  ", status))
+    history, started = view.history, view.history.started
+    status = Text(view.status, style=STYLES.get(view.status, ""))
+    console.print(Text.assemble((view.path.name, "bold"), "  ", status))
     if started is not None:
         when = datetime.fromtimestamp(started.at).astimezone()
         console.print(
-            f"workflow {started.workflow}, started {when:%Y-%m-%d %H:%M:%S}, took {duration(found.seconds)}, "
+            f"workflow {started.workflow}, started {when:%Y-%m-%d %H:%M:%S}, took {duration(view.seconds)}, "
             f"samovar {started.samovar}, Spark {started.spark}, Python {started.python}",
             style="dim",
         )
-    if found.damage is not None:
-        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
-    if found.graph is not None:
+    if view.damage is not None:
+        print_line(console, f"Damaged: {view.damage}", "red")
+    if view.graph is not None:
         console.print()
-        console.print(_workflow_table(found, found.graph))
-    where = "" if str(found.path.parent) == "runs" else f" --dir {found.path.parent}"
+        console.print(_workflow_table(view, view.graph))
+    where = "" if str(view.path.parent) == "runs" else f" --dir {view.path.parent}"
     for source, n in history.rejected().items():
-        command = f"samovar show {found.path.name} --rejected {source}{where}"
-        console.print(
-            Text(f"{counted(n, 'row')} of '{source}' did not parse: {command}", style="yellow"),
-            soft_wrap=True,
-        )
+        command = f"samovar show {view.path.name} --rejected {source}{where}"
+        print_line(console, f"{counted(n, 'row')} of '{source}' did not parse: {command}", "yellow")
         with contextlib.suppress(RecordingError):  # of a damaged recording, what there is
-            hint = reading_hint(read_sources(found.recording).get(source))
-            console.print(f"  {hint}", style="dim", soft_wrap=True) if hint else None
+            hint = reading_hint(read_sources(view.recording).get(source))
+            print_line(console, f"  {hint}", "dim") if hint else None
     for name, result in history.published.items():
-        console.print(Text(f"{name}: {result.files:,} files written to {result.path}"), soft_wrap=True)
+        print_line(console, f"{name}: {result.files:,} files written to {result.path}")
     if epochs:
         console.print()
         console.print(_epoch_table(history.epochs))
     console.print()
-    sizes = {kind: n for kind, n in found.recording.sizes().items() if n}
+    sizes = {kind: n for kind, n in view.recording.sizes().items() if n}
     parts = ", ".join(f"{kind} {size(n)}" for kind, n in sizes.items())
     console.print(f"{counted(len(history.epochs), 'epoch')}, {size(sum(sizes.values()))} on disk: {parts}")
-    for fact in found.facts:
+    for fact in view.facts:
         if isinstance(fact, RunResumed) and fact.damaged:
-            said = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
-            console.print(Text(said, style="yellow"), soft_wrap=True)
+            note = f"On resuming, epochs from {fact.epoch} on were computed again: {fact.damaged[0]}"
+            print_line(console, note, "yellow")
     if history.ended is not None and history.ended.error:
         console.print()
-        console.print(Text(history.ended.error, style="red"), soft_wrap=True)
-    if found.status in ("failed", "stopped", "interrupted"):
+        print_line(console, history.ended.error, "red")
+    if view.status in ("failed", "stopped", "interrupted"):
         where = where.replace("--dir", "--record")
-        console.print(
-            f"To go on with it: samovar run --resume {found.path.name}{where}", style="dim", soft_wrap=True
-        )
+        print_line(console, f"To go on with it: samovar run --resume {view.path.name}{where}", "dim")
 
 
-def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
-    counters = {op.name: op for op in _counters(found, graph)}
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("operator", no_wrap=True)
-    table.add_column("", no_wrap=True, overflow="ellipsis", style="dim", max_width=44)
-    for title in ("in", "out", "state"):
-        table.add_column(title, justify="right", no_wrap=True)
+def _workflow_table(view: RecordingView, graph: Graph) -> Table:
+    counters = {op.name: op for op in _counters(view, graph)}
+    numbers = ("in", "out", "state")
+    table = listing("operator", Column(no_wrap=True, style="dim", max_width=44), *numbers, right=numbers)
     for line in draw({name: op.inputs for name, op in graph.ops.items()}):
         if line.operator is None:
             table.add_row(Text(line.lanes))
@@ -143,16 +142,15 @@ def _workflow_table(found: FoundRecording, graph: Graph) -> Table:
     return table
 
 
-def _counters(found: FoundRecording, graph: Graph) -> tuple[OperatorProgress, ...]:
-    made = recorded_progress(found.recording, found.history, graph.ops.values(), "completed", found.seconds)
-    return made.operators
+def _counters(view: RecordingView, graph: Graph) -> tuple[OperatorProgress, ...]:
+    return recorded_progress(
+        view.recording, view.history, graph.ops.values(), "completed", view.seconds
+    ).operators
 
 
 def _epoch_table(epochs: list[EpochCommitted]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for title in ("epoch", "level", "input", "tuples in", "seconds", "state", "rejected"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("units", no_wrap=True, overflow="ellipsis", style="dim")
+    numbers = ("epoch", "level", "input", "tuples in", "seconds", "state", "rejected")
+    table = listing(*numbers, Column("units", no_wrap=True, style="dim"), right=numbers)
     for e in epochs:
         state = sum(f.size for files in e.state.values() for f in files)
         units = ", ".join(f"{source} {a}..{b - 1}" for source, (a, b) in e.units.items())
@@ -169,15 +167,15 @@ def _epoch_table(epochs: list[EpochCommitted]) -> Table:
     return table
 
 
-def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
-    history, started, ended = found.history, found.history.started, found.history.ended
-    made: dict[str, Any] = {
-        "run": found.path.name,
-        "path": str(found.path.absolute()),
-        "status": found.status,
+def _summary(view: RecordingView, epochs: bool) -> dict[str, Any]:
+    history, started, ended = view.history, view.history.started, view.history.ended
+    summary: dict[str, Any] = {
+        "run": view.path.name,
+        "path": str(view.path.absolute()),
+        "status": view.status,
         "workflow": started.workflow if started else None,
         "started": started.at if started else None,
-        "seconds": round(found.seconds, 3),
+        "seconds": round(view.seconds, 3),
         "samovar": started.samovar if started else None,
         "spark": started.spark if started else None,
         "python": started.python if started else None,
@@ -186,92 +184,66 @@ def _summary(found: FoundRecording, epochs: bool) -> dict[str, Any]:
         "operators": [],
         "results": {},
         "rejected": history.rejected(),
-        "sizes": found.recording.sizes(),
-        "error": None
-        if ended is None or not ended.error
-        else {"message": ended.error, "operator": ended.operator},
-        "damage": found.damage,
+        "sizes": view.recording.sizes(),
+        "error": {"message": ended.error, "operator": ended.operator} if ended and ended.error else None,
+        "damage": view.damage,
     }
-    if found.graph is not None:
-        for c in _counters(found, found.graph):
-            op = found.graph.ops[c.name]
-            made["operators"].append(
-                {
-                    "name": c.name,
-                    "kind": c.kind,
-                    "inputs": list(op.inputs),
-                    "does": describe(op),
-                    "taken": c.taken,
-                    "given": c.given,
-                    "state_entries": c.state_entries,
-                    "state_bytes": c.state_bytes,
-                }
-            )
-        for op in found.graph.sinks:
-            made["results"][op.name] = _result(found, op)
-    return made
-
-
-def _result(found: FoundRecording, op: Op) -> dict[str, Any]:
-    counted = found.history.totals().get(op.name)
-    rows = sum(counted.taken) if counted else 0
-    if isinstance(op, ops.Write):
-        published = op.name in found.history.published
-        return {"kind": "write", "rows": rows, "format": op.format, "path": op.path, "published": published}
-    folders = found.recording.parts("results", op.name, found.history.epochs, check=False)
-    return {"kind": "sink", "rows": rows, "format": "parquet", "path": [str(f.absolute()) for f in folders]}
+    if view.graph is not None:
+        for c in _counters(view, view.graph):
+            op = view.graph.ops[c.name]
+            summary["operators"].append({**operator_data(c), "inputs": list(op.inputs), "does": describe(op)})
+        for op in view.graph.sinks:
+            summary["results"][op.name] = result_data(view.recording, history, op)
+    return summary
 
 
 # --- parts of it --------------------------------------------------------------------------------------------
 
 
-def _graph(found: FoundRecording) -> Graph:
-    if found.graph is None:
+def _graph(view: RecordingView) -> Graph:
+    if view.graph is None:
         raise RecordingError(
-            f"The workflow of {found.path} cannot be read.",
-            hint=found.damage or "The run has only just started.",
+            f"The workflow of {view.path} cannot be read.",
+            hint=view.damage or "The run has only just started.",
         )
-    return found.graph
+    return view.graph
 
 
-def _show_rows(found: FoundRecording, sink: str, rows: int, json: bool) -> None:
-    graph = _graph(found)
+def _show_rows(view: RecordingView, sink: str, rows: int, json: bool) -> None:
+    graph = _graph(view)
     names = [op.name for op in graph.sinks]
     if sink not in names:
-        raise UnknownName(sink, names, what=f"a sink of {found.path.name}")
+        raise UnknownName(sink, names, what=f"a sink of {view.path.name}")
     op = graph.ops[sink]
-    result = _result(found, op)
-    if isinstance(op, ops.Write):
-        head = None
-    else:
-        head = head_of(found.recording, found.history, sink, rows)
+    written = isinstance(op, ops.Write)
+    result = result_data(view.recording, view.history, op)
+    kept = None if written else head_of(view.recording, view.history, sink, rows)
+    head = kept if kept is not None else pa.table({})
     if json:
-        print_json({"sink": sink, **result, "head": [] if head is None else head.to_pylist()})
-    elif isinstance(op, ops.Write):
-        output().print(
-            f"{sink}: {result['rows']:,} rows of {op.format}, written to {op.path}", soft_wrap=True
-        )
+        print_json({"sink": sink, **result, "head": head.to_pylist()})
+    elif written:
+        about = f"{result['rows']:,} rows of {result['format']}, written to {result['path']}"
+        print_line(output(), f"{sink}: {about}")
     else:
-        print_rows(output(), sink, head if head is not None else pa.table({}), result["rows"])
+        print_rows(output(), sink, head, result["rows"])
 
 
-def _show_rejected(found: FoundRecording, source: str, rows: int, json: bool) -> None:
-    names = [op.name for op in _graph(found).sources]
+def _show_rejected(view: RecordingView, source: str, rows: int, json: bool) -> None:
+    names = [op.name for op in _graph(view).sources]
     if source not in names:
-        raise UnknownName(source, names, what=f"a source of {found.path.name}")
-    table = read_rejected(found.recording, source)
+        raise UnknownName(source, names, what=f"a source of {view.path.name}")
+    table = read_rejected(view.recording, source)
     if json:
         print_json({"source": source, "rows": table.num_rows, "head": table.slice(0, rows).to_pylist()})
         return
     console = output()
     console.print(Text.assemble((source, "bold"), f": {counted(table.num_rows, 'row')} rejected"))
     for row in table.slice(0, rows).to_pylist():
-        place = row["file"] if row["line"] is None else f"{row['file']}, line {row['line']}"
-        console.print(Text.assemble((f"{place}: ", "dim"), row["text"]), soft_wrap=True)
+        print_line(console, Text.assemble((f"{rejected_place(row)}: ", "dim"), row["text"]))
 
 
-def _show_code(found: FoundRecording, operator: str, json: bool) -> None:
-    coded = {n: op for n, op in _graph(found).ops.items() if isinstance(op, ops.Python | ops.Batches)}
+def _show_code(view: RecordingView, operator: str, json: bool) -> None:
+    coded = {n: op for n, op in _graph(view).ops.items() if isinstance(op, ops.Python | ops.Batches)}
     if operator not in coded:
         raise UnknownName(operator, coded, what="an operator with Python code")
     op = coded[operator]
@@ -295,8 +267,8 @@ def _print_code(console: Console, text: str) -> None:
         print(text.rstrip())
 
 
-def _show_log(found: FoundRecording, json: bool) -> None:
-    facts = [msgspec.to_builtins(f) for f in found.facts]
+def _show_log(view: RecordingView, json: bool) -> None:
+    facts = [msgspec.to_builtins(f) for f in view.facts]
     if json:
         print_json(facts)
         return
@@ -305,9 +277,8 @@ def _show_log(found: FoundRecording, json: bool) -> None:
         when = datetime.fromtimestamp(fact.pop("at")).astimezone()
         kind = fact.pop("fact")
         rest = "  ".join(f"{k}={shortened(' '.join(str(v).split()), 160)}" for k, v in fact.items())
-        console.print(
-            Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest),
-            soft_wrap=True,
+        print_line(
+            console, Text.assemble((f"{when:%H:%M:%S.%f}"[:-3], "dim"), "  ", (kind, "bold"), "  ", rest)
         )
-    if found.damage is not None:
-        console.print(Text(f"Damaged: {found.damage}", style="red"), soft_wrap=True)
+    if view.damage is not None:
+        print_line(console, f"Damaged: {view.damage}", "red")

@@ -22,10 +22,10 @@ Cost: no job runs; six analyses, together some 50 to 150 ms on a warm session.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -64,22 +64,11 @@ __all__ = [
     "uses_order",
 ]
 
-#: Aggregates whose result depends on the order of their input (for max_by and min_by: among equal maxima).
+_ANY_OF_ORDER = ("any_value", "first", "first_value", "last", "last_value")
 ORDER_SENSITIVE = frozenset(
-    (
-        "any_value",
-        "array_agg",
-        "collect_list",
-        "first",
-        "first_value",
-        "last",
-        "last_value",
-        "listagg",
-        "max_by",
-        "min_by",
-        "string_agg",
-    )
+    (*_ANY_OF_ORDER, "array_agg", "collect_list", "listagg", "string_agg", "max_by", "min_by")
 )
+"""Aggregates whose result depends on the order of their input (for max_by and min_by: among equal maxima)."""
 
 
 @dataclass(frozen=True)
@@ -127,36 +116,36 @@ def partial_frame(df: DataFrame, keys: Sequence[str], accumulators: Accumulators
     """One row of partials per group of `df`: the key columns, then `__a0`, `__a1`, ..."""
     if not accumulators.partial:
         return df.select(*_key_columns(df, keys)).distinct()
-    return df.groupBy(*_key_columns(df, keys)).agg(*map(sf.expr, accumulators.partial))
+    return df.groupBy(*_key_columns(df, keys)).agg(*map(F.expr, accumulators.partial))
 
 
 def merge_frame(partials: DataFrame, accumulators: Accumulators) -> DataFrame:
     """Rows of partials (or of merged ones) merged to one row per group."""
     if not accumulators.merge:
         return partials.distinct()
-    return partials.groupBy(*_group_names(partials, accumulators)).agg(*map(sf.expr, accumulators.merge))
+    return partials.groupBy(*_group_names(partials, accumulators)).agg(*map(F.expr, accumulators.merge))
 
 
 def final_frame(merged: DataFrame, accumulators: Accumulators) -> DataFrame:
     """The user's result from merged rows: the key columns, then one column per aggregate expression."""
     keys = [] if accumulators.keyless else _group_names(merged, accumulators)
-    return merged.select(*keys, *map(sf.expr, accumulators.final))
+    return merged.select(*keys, *map(F.expr, accumulators.final))
 
 
 def _group_names(df: DataFrame, accumulators: Accumulators) -> list[Column]:
     count = len(df.columns) - len(accumulators.partial)
-    return [sf.col(quote_name(name)) for name in df.columns[:count]]
+    return [F.col(quote_name(name)) for name in df.columns[:count]]
 
 
 def _key_columns(df: DataFrame, keys: Sequence[str]) -> list[Column]:
-    return [sf.col(quote_name(key)) if key in df.columns else sf.expr(key) for key in keys]
+    return [F.col(quote_name(key)) if key in df.columns else F.expr(key) for key in keys]
 
 
 class _Refused(Exception):
-    """This aggregate cannot be cut into accumulators; the reason is for whoever debugs."""
+    """This aggregate cannot be cut into accumulators; the reason is for debugging."""
 
 
-# Decomposition ----------------------------------------------------------------------------------------------
+# --- decomposition --------------------------------------------------------------------------------------------------
 
 
 def _decompose(
@@ -167,26 +156,24 @@ def _decompose(
     if not flat:
         return None  # nothing to accumulate; not worth a special form
     try:
-        plain = df.groupBy(*_key_columns(df, keys)).agg(*map(sf.expr, aggs))
+        plain = df.groupBy(*_key_columns(df, keys)).agg(*map(F.expr, aggs))
         if len(plain.columns) != len(keys) + len(aggs):
             return None
         types = _argument_types(df, flat)
     except _Refused:
         raise
     except Exception:
-        return None  # Spark rejects it; running it as it is will say why
-    key_names = plain.columns[: len(keys)]
-    if len({name.lower() for name in key_names}) != len(keys) or any(
-        n.lower().startswith("__a") for n in key_names
-    ):
+        return None  # Spark rejects it; the run reports why
+    key_names = {name.lower() for name in plain.columns[: len(keys)]}
+    if len(key_names) != len(keys) or any(name.startswith("__a") for name in key_names):
         return None
     ansi = df.sparkSession.conf.get("spark.sql.ansi.enabled") == "true"
     legacy = df.sparkSession.conf.get("spark.sql.legacy.statisticalAggregate", "false") == "true"
     plan = _Plan(types, tuple(position), ansi, legacy)
     final: list[str] = []
-    for sql, found, name in zip(aggs, calls, plain.columns[len(keys) :], strict=True):
+    for sql, inside, name in zip(aggs, calls, plain.columns[len(keys) :], strict=True):
         expression, _ = split_alias(sql, name)
-        final.append(f"{_substitute(expression, found, plan)} AS {quote_name(name)}")
+        final.append(f"{_substitute(expression, inside, plan)} AS {quote_name(name)}")
     accumulators = Accumulators(
         tuple(f"{text} AS __a{i}" for i, text in enumerate(plan.partial)),
         tuple(f"{text} AS __a{i}" for i, text in enumerate(plan.merge)),
@@ -200,7 +187,7 @@ def _argument_types(df: DataFrame, calls: Sequence[AggregateCall]) -> dict[str, 
     texts = sorted({arg for call in calls for arg in call.args if not arg.endswith("*")})
     if not texts:
         return {}
-    schema = df.select(*(sf.expr(f"({text})").alias(f"t{i}") for i, text in enumerate(texts))).schema
+    schema = df.select(*(F.expr(f"({text})").alias(f"t{i}") for i, text in enumerate(texts))).schema
     if len(schema.fields) != len(texts):
         raise _Refused("an argument that is several columns")
     return {text: column.dataType for text, column in zip(texts, schema.fields, strict=True)}
@@ -224,7 +211,7 @@ def _fits(df: DataFrame, keys: Sequence[str], accumulators: Accumulators, plain:
         merged = merge_frame(partial, accumulators)
         final = final_frame(merged, accumulators)
         # With accumulators beside them, final expressions must be row by row: no unknown aggregate hides.
-        merged.select("*", *map(sf.expr, accumulators.final))
+        merged.select("*", *map(F.expr, accumulators.final))
     except Exception:
         return False
     if "void" in partial.schema.simpleString():
@@ -276,17 +263,15 @@ def _cut(call: AggregateCall, plan: _Plan) -> str:
     rule = _RULES.get(call.name)
     if rule is None:
         raise _Refused(f"{call.name} is not mergeable")
-    if call.ignore_nulls and call.name not in _TAKES_NULLS:
+    if call.ignore_nulls and call.name not in _ANY_OF_ORDER:
         raise _Refused(f"{call.name} with IGNORE NULLS")
     arity = len(call.args)
-    if call.name in _TAKES_NULLS and arity == 2:
+    if call.name in _ANY_OF_ORDER and arity == 2:
         flag = call.args[1].lower()
         if flag not in ("true", "false"):
             raise _Refused("ignore-nulls that is not a literal")
-        call = AggregateCall(
-            call.name, call.args[:1], call.distinct, call.where, flag == "true", call.start, call.end
-        )
-    elif arity != _ARITY.get(call.name, 1) and call.name != "count":
+        call = replace(call, args=call.args[:1], ignore_nulls=flag == "true")
+    elif arity != _ARGUMENTS.get(call.name, 1) and call.name != "count":
         raise _Refused(f"{call.name} with {arity} arguments")
     if call.distinct and call.name not in _DISTINCT:
         raise _Refused(f"{call.name} with DISTINCT")
@@ -306,8 +291,8 @@ def _non_null_count(call: AggregateCall, plan: _Plan) -> str:
     return plan.add(f"count({call.args[0]}){plan.where(call)}", "coalesce(sum({a}), 0L)")
 
 
-def _same(call: AggregateCall, plan: _Plan) -> str:
-    """Aggregates that merge by themselves."""
+def _self_merging(call: AggregateCall, plan: _Plan) -> str:
+    """Aggregates of which an aggregate of partial results is the result: min, max, bit_or."""
     return plan.add(f"{call.name}({call.args[0]}){plan.where(call)}", f"{call.name}({{a}})")
 
 
@@ -316,18 +301,22 @@ def _sum(call: AggregateCall, plan: _Plan) -> str:
     argument = plan.type_of(call.args[0])
     if call.distinct:
         return _fold_sum(_distinct_set(call, plan), argument)
-    if not _is_number(argument) and not isinstance(argument, StringType):
-        raise _Refused(f"sum of {argument.simpleString()}")
+    _check_summable(call, argument)
     where = plan.where(call)
     partial = f"{call.name}({call.args[0]}){where}"
     wide = isinstance(argument, DecimalType) and argument.precision > 28
     if lenient or (wide and not plan.ansi):
-        # NULL means "no values" or "overflow", which must not heal when merged: the count tells them apart.
+        # NULL means "no values" or "overflow", which must stay NULL when merged: the count distinguishes them.
         count = _non_null_count(call, plan)
         overflow = f"coalesce(bool_or({{a}} IS NULL AND {count} > 0L), false)"
         total = _cast_back(f"{call.name}({{a}})", argument)
         return plan.add(partial, f"CASE WHEN {overflow} THEN NULL ELSE {total} END")
     return plan.add(partial, _cast_back("sum({a})", argument))
+
+
+def _check_summable(call: AggregateCall, argument: DataType) -> None:
+    if not _is_number(argument) and not isinstance(argument, StringType):
+        raise _Refused(f"{call.name} of {argument.simpleString()}")
 
 
 def _cast_back(text: str, argument: DataType) -> str:
@@ -356,12 +345,11 @@ def _avg(call: AggregateCall, plan: _Plan) -> str:
     argument = plan.type_of(call.args[0])
     if isinstance(argument, DecimalType):
         name = "try_sum" if call.name == "try_avg" else "sum"
-        total = _sum(_renamed(call, name), plan)
+        total = _sum(replace(call, name=name), plan)
         if call.distinct:
             return _decimal_average(total, f"size({_distinct_set(call, plan)})", argument)
         return _decimal_average(total, _non_null_count(call, plan), argument)
-    if not _is_number(argument) and not isinstance(argument, StringType):
-        raise _Refused(f"avg of {argument.simpleString()}")
+    _check_summable(call, argument)
     if call.distinct:
         if isinstance(argument, StringType):
             raise _Refused("avg of distinct strings")
@@ -414,34 +402,37 @@ def _let(value: str, name: str, body: str) -> str:
     return f"transform(array({value}), {name} -> {body})[0]"
 
 
-def _renamed(call: AggregateCall, name: str) -> AggregateCall:
-    return AggregateCall(name, call.args, call.distinct, call.where, call.ignore_nulls, call.start, call.end)
-
-
 def _moments(call: AggregateCall, plan: _Plan) -> str:
     """Variance and standard deviation, from (n, mean, m2) merged by the stable formula of Chan et al."""
     if plan.legacy:
         raise _Refused("spark.sql.legacy.statisticalAggregate")
-    if not (_is_number(plan.type_of(call.args[0])) or isinstance(plan.type_of(call.args[0]), StringType)):
-        raise _Refused("variance of something else than numbers")
+    _check_summable(call, plan.type_of(call.args[0]))
     x, where = f"CAST({call.args[0]} AS DOUBLE)", plan.where(call)
     partial = (
         f"named_struct('n', CAST(count({x}){where} AS DOUBLE), 'm', {_mean(x, where)}, "
         f"'s', var_pop({x}){where} * count({x}){where})"
     )
-    # An epoch without values has n = 0 and NULL moments.
-    merge = (
-        "aggregate(filter(collect_list({a}), e -> e.n > 0D), "
-        "named_struct('n', 0D, 'm', CAST(NULL AS DOUBLE), 's', CAST(NULL AS DOUBLE)), "
-        "(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n, "
-        "'m', l.m + (r.m - l.m) * (r.n / (l.n + r.n)), "
-        "'s', l.s + r.s + (r.m - l.m) * (r.m - l.m) * (l.n * r.n / (l.n + r.n))) END)"
-    )
-    a = plan.add(partial, merge)
+    a = plan.add(partial, _merged_moments("m", {"s": ("m", "m")}))
     population = call.name.endswith("_pop")
     variance = f"{a}.s / {a}.n" if population else f"{a}.s / ({a}.n - 1D)"
     value = f"sqrt({variance})" if call.name.startswith("std") else variance
     return f"CASE WHEN {a}.n > {'0D' if population else '1D'} THEN {value} END"
+
+
+def _merged_moments(means: str, products: dict[str, tuple[str, str]]) -> str:
+    """SQL that merges structs of a count `n`, means, and sums of products of two deviations from means.
+
+    An epoch without values has n = 0 and NULL moments.
+    """
+    empty = "".join(f", '{name}', CAST(NULL AS DOUBLE)" for name in (*means, *products))
+    merged = "".join(f", '{m}', l.{m} + (r.{m} - l.{m}) * (r.n / (l.n + r.n))" for m in means)
+    for name, (x, y) in products.items():
+        between = f"(r.{x} - l.{x}) * (r.{y} - l.{y}) * (l.n * r.n / (l.n + r.n))"
+        merged += f", '{name}', l.{name} + r.{name} + {between}"
+    return (
+        f"aggregate(filter(collect_list({{a}}), e -> e.n > 0D), named_struct('n', 0D{empty}), "
+        f"(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n{merged}) END)"
+    )
 
 
 def _mean(x: str, where: str) -> str:
@@ -467,17 +458,7 @@ def _comoments(call: AggregateCall, plan: _Plan) -> str:
         f"'c', covar_pop({x}, {y}){where} * {count}, "
         f"'p', var_pop({x}){where} * {count}, 'q', var_pop({y}){where} * {count})"
     )
-    empty = ", ".join(f"'{name}', CAST(NULL AS DOUBLE)" for name in "xycpq")
-    weight = "(l.n * r.n / (l.n + r.n))"
-    merge = (
-        f"aggregate(filter(collect_list({{a}}), e -> e.n > 0D), named_struct('n', 0D, {empty}), "
-        "(l, r) -> CASE WHEN l.n = 0D THEN r ELSE named_struct('n', l.n + r.n, "
-        "'x', l.x + (r.x - l.x) * (r.n / (l.n + r.n)), 'y', l.y + (r.y - l.y) * (r.n / (l.n + r.n)), "
-        f"'c', l.c + r.c + (r.x - l.x) * (r.y - l.y) * {weight}, "
-        f"'p', l.p + r.p + (r.x - l.x) * (r.x - l.x) * {weight}, "
-        f"'q', l.q + r.q + (r.y - l.y) * (r.y - l.y) * {weight}) END)"
-    )
-    a = plan.add(partial, merge)
+    a = plan.add(partial, _merged_moments("xy", {"c": ("x", "y"), "p": ("x", "x"), "q": ("y", "y")}))
     if call.name == "covar_pop":
         return f"CASE WHEN {a}.n > 0D THEN {a}.c / {a}.n END"
     if call.name == "covar_samp":
@@ -500,7 +481,7 @@ def _extreme_by(call: AggregateCall, plan: _Plan) -> str:
 
 
 def _end_of_order(call: AggregateCall, plan: _Plan) -> str:
-    """first, last and any_value. A struct around the value tells a NULL value from no value."""
+    """first, last and any_value. A struct around the value distinguishes a NULL value from no value."""
     value, where = call.args[0], plan.where(call)
     last = call.name.startswith("last")
     if plan.position:
@@ -528,11 +509,9 @@ def _collect(call: AggregateCall, plan: _Plan) -> str:
         return plan.add(f"collect_list({value}){where}", merge)
     item = f"CASE WHEN ({value}) IS NOT NULL THEN named_struct('p', {plan.ordering()}, 'v', {value}) END"
     a = plan.add(f"collect_list({item}){where}", merge)
-    if _is_orderable(plan.type_of(value)):
-        ordered = f"sort_array({a})"
-    else:
-        ordered = f"array_sort({a}, (l, r) -> CASE WHEN l.p < r.p THEN -1 WHEN l.p > r.p THEN 1 ELSE 0 END)"
-    return f"transform({ordered}, e -> e.v)"
+    by_position = "(l, r) -> CASE WHEN l.p < r.p THEN -1 WHEN l.p > r.p THEN 1 ELSE 0 END"
+    orderable = _is_orderable(plan.type_of(value))
+    return f"transform({f'sort_array({a})' if orderable else f'array_sort({a}, {by_position})'}, e -> e.v)"
 
 
 def _distinct_list(call: AggregateCall, plan: _Plan) -> str:
@@ -560,15 +539,11 @@ def _distinct_set(call: AggregateCall, plan: _Plan) -> str:
     return plan.add(f"collect_set({value}){plan.where(call)}", "array_distinct(flatten(collect_list({a})))")
 
 
-# Types ------------------------------------------------------------------------------------------------------
+# --- types ----------------------------------------------------------------------------------------------------------
 
 
 def _is_number(kind: DataType) -> bool:
     return isinstance(kind, IntegralType | FloatType | DoubleType | DecimalType)
-
-
-def _is_default_string(kind: DataType) -> bool:
-    return isinstance(kind, StringType) and kind.simpleString() == "string"
 
 
 def _has_plain_equality(kind: DataType, *, nested: bool = False) -> bool:
@@ -579,10 +554,8 @@ def _has_plain_equality(kind: DataType, *, nested: bool = False) -> bool:
         return all(_has_plain_equality(f.dataType, nested=True) for f in kind.fields)
     if isinstance(kind, ArrayType):
         return _has_plain_equality(kind.elementType, nested=True)
-    return _is_default_string(kind) or isinstance(
-        kind,
-        IntegralType | DecimalType | BooleanType | BinaryType | DateType | TimestampType | TimestampNTZType,
-    )
+    # a string with a collation has another name
+    return isinstance(kind, _PLAINLY_EQUAL) or kind.simpleString() == "string"
 
 
 def _is_orderable(kind: DataType) -> bool:
@@ -593,26 +566,25 @@ def _is_orderable(kind: DataType) -> bool:
     return isinstance(kind, FloatType | DoubleType) or _has_plain_equality(kind)
 
 
-_Rule = Callable[[AggregateCall, _Plan], str]
-
-_TAKES_NULLS = frozenset(("any_value", "first", "first_value", "last", "last_value"))
-_ARITY = {"max_by": 2, "min_by": 2, "covar_pop": 2, "covar_samp": 2, "corr": 2}
+_PLAINLY_EQUAL = (
+    IntegralType | DecimalType | BooleanType | BinaryType | DateType | TimestampType | TimestampNTZType
+)
+_ARGUMENTS = {"max_by": 2, "min_by": 2, "covar_pop": 2, "covar_samp": 2, "corr": 2}
+"""How many arguments an aggregate has, if not one."""
 _SELF_MERGING = ("min", "max", "bool_and", "every", "bool_or", "some", "any", "bit_and", "bit_or", "bit_xor")
 _MOMENTS = ("std", "stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop")
-# Where DISTINCT has a meaning here; for the self-merging ones, except bit_xor, it changes nothing.
-_DISTINCT = frozenset(
-    ("count", "sum", "avg", "mean", "collect_list", "array_agg", "collect_set", *_SELF_MERGING)
-)
-_DISTINCT -= {"bit_xor"}
-_RULES: dict[str, _Rule] = {
+_SETS = {"count", "sum", "avg", "mean", "collect_list", "array_agg", "collect_set"}
+_DISTINCT = (_SETS | set(_SELF_MERGING)) - {"bit_xor"}
+"""Aggregates that may have DISTINCT here. It changes nothing for those that merge by themselves, except bit_xor."""
+_RULES: dict[str, Callable[[AggregateCall, _Plan], str]] = {
     **dict.fromkeys(("count", "count_if"), _count),
     **dict.fromkeys(("sum", "try_sum"), _sum),
     **dict.fromkeys(("avg", "mean", "try_avg"), _avg),
-    **dict.fromkeys(_SELF_MERGING, _same),
+    **dict.fromkeys(_SELF_MERGING, _self_merging),
     **dict.fromkeys(_MOMENTS, _moments),
     **dict.fromkeys(("covar_pop", "covar_samp", "corr"), _comoments),
     **dict.fromkeys(("max_by", "min_by"), _extreme_by),
-    **dict.fromkeys(_TAKES_NULLS, _end_of_order),
+    **dict.fromkeys(_ANY_OF_ORDER, _end_of_order),
     **dict.fromkeys(("collect_list", "array_agg"), _collect),
     "collect_set": _distinct_list,
 }

@@ -1,7 +1,7 @@
-"""What Spark says of a workflow before anything runs: every operator's schema, or a problem with the operator's name.
+"""Spark's analysis of a workflow before anything runs: every operator's schema, or an error that names the operator.
 
 Building empty frames and applying each operator to them makes Spark resolve columns, functions and types; no job runs.
-Columns handed in as PySpark objects are turned into SQL text where that can be verified.
+Columns given as PySpark objects are turned into SQL text where that can be verified.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from samovar.compile.columns import column_to_sql, quiet_analysis
+from samovar.compile.columns import Usage, column_to_sql, quiet_analysis
 from samovar.compile.kept_types import check_kept
 from samovar.compile.native import apply_native, key_types, sort_column
 from samovar.compile.natures import nature_of
@@ -26,10 +26,10 @@ from samovar.compile.samples import check_samples
 from samovar.compile.schema_problems import explain_problem, plain_text, syntax_text
 from samovar.compile.shapes import Shape, shape_of
 from samovar.compile.sqltext import unqualified
-from samovar.errors import SchemaProblem, WorkflowError, nearest
+from samovar.errors import SchemaProblem, WorkflowError, did_you_mean
 from samovar.graph import operators as ops
 from samovar.graph.operator import Operator, is_batch_form
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, column_of
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN
 
@@ -44,26 +44,27 @@ __all__ = [
     "referenced",
 ]
 
-Usage = Literal["project", "filter", "aggregate", "sort", "join"]
+Applied = Callable[[Op, list[DataFrame]], DataFrame]
+"""Applies an operator to empty inputs."""
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The workflow with Columns as SQL text where possible, and what is known of each operator."""
+    """The workflow with Columns as SQL text where possible, and the schema and shape of each operator."""
 
     graph: Graph
     schemas: Mapping[str, StructType]
     shapes: Mapping[str, Shape]
     referenced: frozenset[str]
     qualified: frozenset[str] = frozenset()
-    """Operators that tell columns of one name apart by where they came from, which stored rows do not say."""
+    """Operators that refer to columns of one name by their origin, which stored rows do not have."""
     volatile: frozenset[str] = frozenset()
-    """Operators that may give something else when they are computed again."""
+    """Operators whose output may differ when they are computed again."""
     qualifiers: Mapping[str, Qualifiers] = field(default_factory=dict)
-    """Where the columns of some operators' outputs came from, because an operator behind them asks."""
+    """The origins of the columns of some operators' outputs, where an operator behind them refers to these."""
 
     def named(self, name: str, df: DataFrame) -> DataFrame:
-        """An operator's output with what qualifies its columns for the operators behind it."""
+        """An operator's output with the qualifiers of its columns that the operators behind it use."""
         return named(name, df, self.referenced, self.qualifiers)
 
 
@@ -85,46 +86,39 @@ def analyse(spark: SparkSession, graph: Graph, sources: Mapping[str, StructType]
     volatile: set[str] = set()
     for name, op in graph.ops.items():
         live = graph.live.get(name)
+        stateless = isinstance(live, Operator) and live.stateless
         inputs = [views.named[up] for up in op.inputs]
 
-        def applied(op: Op, ins: list[DataFrame], live: Any = live) -> DataFrame:
-            stateless = isinstance(live, Operator) and live.stateless
+        def applied(op: Op, ins: list[DataFrame], live: Any = live, stateless: bool = stateless) -> DataFrame:
             return _frame(spark, op, ins, shape_of(op, stateless=stateless), live, sources)
 
         try:
             op = _as_sql(op, inputs)
             df = applied(op, inputs)
         except PySparkException as error:
-            handed_on = [views.handed_on[up] for up in op.inputs]
-            known = _by_origin(op, handed_on, inputs, qualifiers, applied)
+            inherited = [views.inherited[up] for up in op.inputs]
+            known = _by_origin(op, inherited, inputs, qualifiers, applied)
             if known is None:
                 raise explain_problem(spark, name, error, inputs, op) from None
             op, by_name = known
-            inputs = inputs if by_name else handed_on
+            inputs = inputs if by_name else inherited
             df = applied(op, inputs)
         _check_names(op, df, inputs)
         if qualifiers and op.expressions():
-            kept = _storable(op, inputs, [views.stored[up] for up in op.inputs], df, qualifiers, applied)
-            if kept is None:
+            storable = _storable(op, inputs, [views.stored[up] for up in op.inputs], df, qualifiers, applied)
+            op = storable or op
+            if storable is None:
                 qualified.add(name)
-            else:
-                op = kept
         done[name] = op
         nature = nature_of(op, inputs)
         if nature.volatile:
             volatile.add(name)
-        shapes[name] = shape_of(op, nature, stateless=isinstance(live, Operator) and live.stateless)
+        shapes[name] = shape_of(op, nature, stateless=stateless)
         schemas[name] = df.schema
         views.add(op, df, applied)
-    made = Analysis(
-        Graph(graph.name, done, graph.live),
-        schemas,
-        shapes,
-        names,
-        frozenset(qualified),
-        frozenset(volatile),
-    )
-    return _with_qualifiers(spark, made, qualifiers) if qualified else made
+    checked = Graph(graph.name, done, graph.live)
+    analysis = Analysis(checked, schemas, shapes, names, frozenset(qualified), frozenset(volatile))
+    return _with_qualifiers(spark, analysis, qualifiers) if qualified else analysis
 
 
 def named(
@@ -135,26 +129,26 @@ def named(
     *,
     stored: bool = True,
 ) -> DataFrame:
-    """An operator's output with what qualifies its columns: its own name, or what they had where they came from.
+    """An operator's output with qualifiers for its columns: the operator's name, or those of the columns' origins.
 
     `stored`: whether the rows come from storage, and so have no qualifiers.
     """
     if name in qualifiers:
-        own = qualifiers[name]
-        return requalified(df, own) if stored or not own.natural else df
+        origins = qualifiers[name]
+        return requalified(df, origins) if stored or not origins.natural else df
     return df.alias(name) if name in referenced else df
 
 
 def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[str]) -> Analysis:
-    """The analysis with the qualifiers that its qualified operators ask for, where these can be told.
+    """The analysis with the qualifiers that its qualified operators use, where they can be found.
 
-    Operators beside them that read the same output by its own name are written without that name.
+    Operators that read the same output by its operator's name are rewritten without that name.
     """
     views = _Views(spark, analysis.referenced, True)
 
     def applied(op: Op, ins: list[DataFrame]) -> DataFrame:
         df = apply_empty(spark, analysis, op.name, ins, op)
-        if isinstance(op, ops.Alias):  # two aliases of one frame are told apart
+        if isinstance(op, ops.Alias):  # so that two aliases of one frame differ
             return marked(df, op.name).alias(op.alias)
         return with_marks(df, op.name)
 
@@ -166,54 +160,54 @@ def _with_qualifiers(spark: SparkSession, analysis: Analysis, known: frozenset[s
             with quiet_analysis():
                 df = applied(op, [view[up] for up in op.inputs])
         except PySparkException:
-            view = views.handed_on
+            view = views.inherited
             df = applied(op, [view[up] for up in op.inputs])
         views.add(op, df, applied)
         for up in op.inputs if name in analysis.qualified else ():
-            found = column_qualifiers(view[up], known)
-            if found is not None:
+            columns = column_qualifiers(view[up], known)
+            if columns is not None:
                 natural = view is views.named and up not in analysis.referenced
-                qualifiers[up] = Qualifiers(found, natural)
-    made = replace(analysis, qualifiers=qualifiers)
+                qualifiers[up] = Qualifiers(columns, natural)
+    analysis = replace(analysis, qualifiers=qualifiers)
     for name, op in done.items():
         if not qualifiers.keys() & set(op.inputs):
             continue
-        stored = [made.named(up, empty_frame(spark, analysis.schemas[up])) for up in op.inputs]
+        stored = [analysis.named(up, empty_frame(spark, analysis.schemas[up])) for up in op.inputs]
         for candidate in _less_qualified(op, analysis.referenced & set(op.inputs)):
             with quiet_analysis(), contextlib.suppress(PySparkException):
-                if apply_empty(spark, made, name, stored, candidate).schema == analysis.schemas[name]:
+                if apply_empty(spark, analysis, name, stored, candidate).schema == analysis.schemas[name]:
                     done[name] = candidate
                     break
-    return replace(made, graph=Graph(analysis.graph.name, done, analysis.graph.live))
+    return replace(analysis, graph=Graph(analysis.graph.name, done, analysis.graph.live))
 
 
 class _Views:
     """Each operator's output as an empty frame, in three views that differ in what qualifies its columns.
 
-    `named`: the operator's own name, if an expression uses it, which hides what its input handed on. `handed_on`: what
-    its input handed on. `stored`: its own name and nothing else, as when rows are read back from storage.
+    `named`: the operator's name, if an expression uses it, which hides the qualifiers of its input. `inherited`: the
+    qualifiers of its input. `stored`: the operator's name and nothing else, as when rows are read back from storage.
     """
 
     def __init__(self, spark: SparkSession, names: frozenset[str], several: bool) -> None:
         self.named: dict[str, DataFrame] = {}
-        self.handed_on: dict[str, DataFrame] = {}
+        self.inherited: dict[str, DataFrame] = {}
         self.stored: dict[str, DataFrame] = {}
         self._spark = spark
         self._names = names
         self._several = several
 
-    def add(self, op: Op, df: DataFrame, applied: Callable[[Op, list[DataFrame]], DataFrame]) -> None:
-        self.named[op.name] = self._own(op.name, df)
+    def add(self, op: Op, df: DataFrame, applied: Applied) -> None:
+        self.named[op.name] = self._by_name(op.name, df)
         if not self._several:  # nothing is qualified: the views are alike
-            self.handed_on[op.name] = self.stored[op.name] = self.named[op.name]
+            self.inherited[op.name] = self.stored[op.name] = self.named[op.name]
             return
-        self.stored[op.name] = self._own(op.name, empty_frame(self._spark, df.schema))
-        self.handed_on[op.name] = self.named[op.name]
+        self.stored[op.name] = self._by_name(op.name, empty_frame(self._spark, df.schema))
+        self.inherited[op.name] = self.named[op.name]
         if op.inputs and not isinstance(op, ops.Python | ops.Batches):
             with quiet_analysis(), contextlib.suppress(PySparkException):
-                self.handed_on[op.name] = applied(op, [self.handed_on[up] for up in op.inputs])
+                self.inherited[op.name] = applied(op, [self.inherited[up] for up in op.inputs])
 
-    def _own(self, name: str, df: DataFrame) -> DataFrame:
+    def _by_name(self, name: str, df: DataFrame) -> DataFrame:
         return df.alias(name) if name in self._names else df
 
 
@@ -222,10 +216,10 @@ def _by_origin(
     inputs: list[DataFrame],
     named: list[DataFrame],
     qualifiers: frozenset[str],
-    applied: Callable[[Op, list[DataFrame]], DataFrame],
+    applied: Applied,
 ) -> tuple[Op, bool] | None:
-    """The operator with columns of earlier frames (`orders["id"]` on what came of orders), by their names alone if
-    these tell; and whether they do."""
+    """The operator with columns of earlier frames (`orders["id"]` on a frame made from orders); and whether their names
+    alone are enough."""
     try:
         with quiet_analysis():
             op = _as_sql(op, inputs)
@@ -241,43 +235,37 @@ def _storable(
     stored: list[DataFrame],
     wanted: DataFrame,
     qualifiers: frozenset[str],
-    applied: Callable[[Op, list[DataFrame]], DataFrame],
+    applied: Applied,
 ) -> Op | None:
     """The operator in a form that also works on rows read back from storage; None when there is none.
 
-    Stored rows have lost the qualifiers that Spark's frames hand on, so `orders.id` becomes `id` where that means the
+    Stored rows have lost the qualifiers that Spark's frames inherit, so `orders.id` becomes `id` where that means the
     same.
     """
     for candidate in _less_qualified(op, qualifiers):
         try:
             with quiet_analysis():
-                if candidate is not op and not _same(applied(candidate, inputs), wanted, op):
-                    continue
-                if applied(candidate, stored).columns != wanted.columns:
-                    continue
+                if candidate is not op:
+                    df = applied(candidate, inputs)
+                    alike = isinstance(op, ops.Python) or df.sameSemantics(wanted)
+                    if df.schema != wanted.schema or not alike:
+                        continue
+                if applied(candidate, stored).columns == wanted.columns:
+                    return candidate
         except PySparkException:
             continue
-        return candidate
     return None
 
 
-def _same(made: DataFrame, wanted: DataFrame, op: Op) -> bool:
-    if made.schema != wanted.schema:
-        return False
-    return isinstance(op, ops.Python) or made.sameSemantics(wanted)
-
-
 def _less_qualified(op: Op, qualifiers: frozenset[str]) -> Iterator[Op]:
-    """The operator as it is, then with all qualifiers left out, then with those of one operator left out."""
+    """The operator as it is, then without all qualifiers, then without those of one operator each."""
     yield op
     texts = op.expressions()
     used = {q for q in qualifiers if any(unqualified(t, {q}) != t for t in texts)}
-    for leave_out in [used, *({q} for q in sorted(used))] if len(used) > 1 else [used]:
-        made = tuple(
-            t if getattr(t, "column", None) is not None else unqualified(t, leave_out) for t in texts
-        )
-        if made != tuple(texts):
-            yield op.with_expressions(made)
+    for dropped in [used, *({q} for q in sorted(used))] if len(used) > 1 else [used]:
+        fewer = tuple(t if column_of(t) is not None else unqualified(t, dropped) for t in texts)
+        if fewer != texts:
+            yield op.with_expressions(fewer)
 
 
 def apply_empty(
@@ -357,11 +345,10 @@ def _output_schema(spark: SparkSession, name: str, ddl: str) -> StructType:
     try:
         return spark.createDataFrame([], ddl).schema
     except PySparkException as error:
-        said = (
-            syntax_text(str(error)).split("got: ", 1)[-1] if "== SQL ==" in str(error) else plain_text(error)
-        )
+        is_syntax = "== SQL ==" in str(error)
+        why = syntax_text(str(error)).split("got: ", 1)[-1] if is_syntax else plain_text(error)
         raise SchemaProblem(
-            f"Expected a schema such as 'customer string, amount double' as `output`, got {ddl!r}: {said}",
+            f"Expected a schema such as 'customer string, amount double' as `output`, got {ddl!r}: {why}",
             operator=name,
             hint="Columns are separated by commas; types are Spark's: string, int, bigint, double, decimal(10,2), "
             "date, timestamp, array<...>, map<...,...>, struct<a:int>.",
@@ -397,10 +384,9 @@ def check_operator(op: ops.Python, live: Operator) -> None:
 
 
 def _check_signature(op: ops.Python, cls: type, method: str, wanted: tuple[str, ...], given: int) -> None:
-    """Whether a method can be called as it will be, before a worker finds out that it cannot."""
-    function = getattr(cls, method)
+    """Raise when a method cannot be called as a worker will call it."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(getattr(cls, method))
         signature.bind(None, *([None] * given))
     except TypeError:
         ports = f" (it has {len(op.inputs)} input ports)" if len(op.inputs) > 1 else ""
@@ -409,20 +395,14 @@ def _check_signature(op: ops.Python, cls: type, method: str, wanted: tuple[str, 
             operator=op.name,
             hint=f"Write def {method}(self, {', '.join(wanted)}).",
         ) from None
-    except ValueError:  # no signature to be had
+    except ValueError:  # it has no signature
         return
 
 
 def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
     if isinstance(op, ops.Python | ops.Batches):
-        for port, given in enumerate(inputs):
-            twice = _twice(given.columns)
-            if twice is not None:
-                raise SchemaProblem(
-                    f"Its rows on port {port} would have two columns named '{twice}'.",
-                    operator=op.name,
-                    hint="Select, rename or drop one of them before.",
-                )
+        for port, df_in in enumerate(inputs):
+            _check_unique(op, f"Its rows on port {port}", df_in.columns, "before")
     taken = [c for c in df.columns if c.startswith(HIDDEN)]
     if taken:
         raise SchemaProblem(
@@ -431,12 +411,18 @@ def _check_names(op: Op, df: DataFrame, inputs: list[DataFrame]) -> None:
     if isinstance(op, ops.Chart):
         _check_chart(op, df)
     if isinstance(op, ops.SINKS):
-        twice = _twice(df.columns)
-        if twice is not None:
+        _check_unique(op, f"The result '{op.name}'", df.columns, "before the sink")
+
+
+def _check_unique(op: Op, what: str, columns: list[str], where: str) -> None:
+    """Refuse two columns of one name, as Spark compares names."""
+    names = [column.lower() for column in columns]
+    for i, column in enumerate(columns):
+        if names.index(names[i]) < i:
             raise SchemaProblem(
-                f"The result '{op.name}' would have two columns named '{twice}'.",
+                f"{what} would have two columns named '{column}'.",
                 operator=op.name,
-                hint="Select, rename or drop one of them before the sink.",
+                hint=f"Select, rename or drop one of them {where}.",
             )
 
 
@@ -449,36 +435,20 @@ def _check_chart(op: ops.Chart, df: DataFrame) -> None:
         )
     for where, column in op.used.items():
         if column not in df.columns:
-            close = nearest(column, df.columns)
             raise SchemaProblem(
                 f"Expected a column of its input in '{where}', got '{column}'.",
                 operator=op.name,
-                hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(df.columns)}.",
+                hint=did_you_mean(column, df.columns, f"Columns: {', '.join(df.columns)}."),
             )
 
 
-def _twice(columns: list[str]) -> str | None:
-    """A name that stands for two columns, as Spark compares names."""
-    seen: set[str] = set()
-    for column in columns:
-        if column.lower() in seen:
-            return column
-        seen.add(column.lower())
-    return None
-
-
 def _as_sql(op: Op, inputs: list[DataFrame]) -> Op:
-    texts = op.expressions()
-    if not any(getattr(t, "column", None) is not None for t in texts):
-        return op
-    made = []
-    for i, text in enumerate(texts):
-        column = getattr(text, "column", None)
-        sql = None
-        if column is not None:
-            sql = column_to_sql(column, *inputs, usage=_usage(op, i))
-        made.append(sql if sql is not None else text)
-    return op.with_expressions(tuple(made))
+    """The operator with its Columns as SQL text, where they have one."""
+    texts = list(op.expressions())
+    columns = {i: column_of(text) for i, text in enumerate(texts) if column_of(text) is not None}
+    for i, column in columns.items():
+        texts[i] = column_to_sql(column, *inputs, usage=_usage(op, i)) or texts[i]
+    return op.with_expressions(tuple(texts)) if columns else op
 
 
 def _usage(op: Op, index: int) -> Usage:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from samovar.compile.sqltext import SqlTextError, Token, tokenise
+from samovar.compile.sqltext import SqlTextError, Token, split_top_level, tokenise
 from samovar.graph import operators as ops
+from samovar.graph.operators.base import column_of
 
 __all__ = ["build_keys"]
 
 
 def build_keys(op: ops.Join, build: Collection[str], probe: Collection[str]) -> list[str] | None:
-    """The build side's columns that an equality of the join's condition compares; None when there is none to find.
+    """The build side's columns that equalities of the join's condition compare; None when there are none.
 
     Only plain equalities joined by AND are understood, between a column that one side alone has and one that the other
     side alone has; anything else is left to Spark.
     """
     if op.on is not None:
         return list(op.on)
-    if op.condition is None or getattr(op.condition, "column", None) is not None:
+    if op.condition is None or column_of(op.condition) is not None:
         return None
     try:
         tokens = tokenise(op.condition)
@@ -28,7 +29,7 @@ def build_keys(op: ops.Join, build: Collection[str], probe: Collection[str]) -> 
     if any(t.text in ("(", ")") or t.lower == "or" for t in tokens):
         return None
     keys = []
-    for part in _split(tokens):
+    for part in split_top_level(tokens, "and"):
         at = [i for i, t in enumerate(part) if t.text in ("=", "==")]
         if len(at) != 1:
             continue
@@ -40,16 +41,6 @@ def build_keys(op: ops.Join, build: Collection[str], probe: Collection[str]) -> 
         if len(mine) == len(other) == 1:
             keys.append(ours[str(mine[0])])
     return keys or None
-
-
-def _split(tokens: list[Token]) -> list[list[Token]]:
-    parts: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.lower == "and":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
 
 
 def _column(tokens: list[Token]) -> str | None:

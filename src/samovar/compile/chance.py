@@ -2,8 +2,8 @@
 
 Spark draws by partition: `rand(7)` is the same row of numbers in each partition number n of each query. Epochs are
 queries of their own, so every one of them would repeat the numbers of the first. Here a draw is a function of the seed
-and of the tuple's position, which is the same however long epochs are: no numbers repeat, and whether somebody watches
-a run does not change them. They are as good as Spark's own, but not the same numbers.
+and of the tuple's position, which does not depend on the length of epochs: no numbers repeat, and watching a run does
+not change them. They are as random as Spark's, but not the same numbers.
 
 `monotonically_increasing_id()` numbers the tuples of a file as Spark numbers those of a partition. Where a position has
 more parts than file and row, the epoch's number goes into the bits above Spark's own number.
@@ -26,7 +26,7 @@ NUMBERING = "monotonically_increasing_id"
 PLACES = frozenset(
     ("spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length")
 )
-"""What tells where Spark has a row: another place when it is computed again, and no promise about epochs."""
+"""Functions of where Spark processes a row, which may change when it is computed again and from epoch to epoch."""
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SPARK_ROW_BITS = 33
@@ -36,7 +36,7 @@ _EPOCH_SHIFT = 48
 
 
 def draws(text: str) -> bool:
-    """Whether the text draws at random or numbers rows, so that epochs write it otherwise."""
+    """Whether the text draws at random or numbers rows, so that epochs compute it in another form."""
     return bool(function_names(text) & (CHANCE | {NUMBERING}))
 
 
@@ -70,7 +70,7 @@ def uniform_as_rand(text: str, type_of: Callable[[str], str]) -> str:
 
 
 def by_position(text: str, positions: Sequence[str], epoch: int | None) -> str:
-    """The text with draws and numbers that follow the tuple's position; `epoch` tells epochs apart where it cannot."""
+    """The text with draws and numbers that follow from the tuple's position, and if need be from `epoch`."""
     at = ", ".join(positions)
 
     def call(name: str, args: list[str]) -> str | None:

@@ -13,7 +13,7 @@ from samovar.compile.sqltext import SqlTextError, replace_calls, tokenise
 __all__ = ["CLOCK", "at_time"]
 
 _BARE = frozenset(("current_timestamp", "current_date", "current_time"))
-"""What may stand without brackets."""
+"""Functions that SQL calls without brackets too."""
 CLOCK = _BARE | {"now", "curdate", "localtimestamp"}
 
 
@@ -22,9 +22,9 @@ def at_time(text: str, now: int, columns: Collection[str]) -> str:
 
     `columns` are those of the input: a column may have the name of a function that needs no brackets.
     """
-    own = {c.lower() for c in columns}
+    names = {c.lower() for c in columns}
     try:
-        bare = [t for t in tokenise(text) if t.kind in ("word", "quoted") and t.name.lower() in _BARE - own]
+        bare = [t for t in tokenise(text) if t.kind in ("word", "quoted") and t.name.lower() in _BARE - names]
     except SqlTextError:
         return text
     for token in reversed(bare):

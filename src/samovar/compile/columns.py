@@ -6,8 +6,8 @@ most likely first, and lets Spark judge them: a candidate counts only if the ori
 candidate, applied to the same input, have the same semantics (`DataFrame.sameSemantics`, which compares the
 analysed plans including the types of literals) and the same schema.
 
-Guarantee: the text returned means what the Column means on the given inputs; otherwise the answer is None.
-Not promised: that every Column has a text. Refused are Python UDFs, binary, NaN and infinite literals, struct
+Guarantee: the text returned means what the Column means on the given inputs; otherwise the result is None.
+Not promised: that every Column has a text. None is returned for Python UDFs, binary, NaN and infinite literals, struct
 updates (`withField`, `dropFields`), metadata on an alias, and whatever Spark itself rejects. A text may name
 a function registered in the session, if the user's own text did.
 
@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from samovar.compile.kept_types import has_map, type_parts
 from samovar.compile.printed_columns import (
     Call,
     Case,
@@ -45,6 +46,7 @@ from samovar.compile.printed_columns import (
     string_end,
 )
 from samovar.compile.sqltext import AGGREGATES, SqlTextError, is_plain_name, tokenise
+from samovar.graph.operators.base import expr
 from samovar.text import quote_name
 
 __all__ = ["MAX_CANDIDATES", "Usage", "column_to_sql", "quiet_analysis", "sort_column"]
@@ -52,6 +54,7 @@ __all__ = ["MAX_CANDIDATES", "Usage", "column_to_sql", "quiet_analysis", "sort_c
 Usage = Literal["project", "filter", "aggregate", "sort", "join"]
 
 MAX_CANDIDATES = 32
+"""Nearly always the first is right; trying 32 takes about half a second."""
 
 
 def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") -> str | None:
@@ -67,8 +70,8 @@ def column_to_sql(column: Column, *inputs: DataFrame, usage: Usage = "project") 
             apply = _application(column, inputs, usage)
             wanted = apply(column)
         except Exception:
-            return None  # Spark rejects the Column itself; running it will say why
-        texts = list(itertools.islice(_candidates(_printed(column), inputs, wanted), MAX_CANDIDATES))
+            return None  # Spark rejects the Column itself; the run reports why
+        texts = list(itertools.islice(_candidates(str(expr(column)), inputs, wanted), MAX_CANDIDATES))
         for text in texts:
             verified = _verified(text, wanted, apply, usage)
             if verified is not None:
@@ -92,8 +95,8 @@ def sort_column(text: str) -> Column:
     if end > 1 and words[end - 1] in ("asc", "desc"):
         direction, end = words[end - 1], end - 1
     elif nulls is None:
-        return sf.expr(text)
-    key = sf.expr(text[: tokens[end - 1].end])
+        return F.expr(text)
+    key = F.expr(text[: tokens[end - 1].end])
     if direction == "desc":
         return key.desc_nulls_first() if nulls == "first" else key.desc_nulls_last()
     return key.asc_nulls_last() if nulls == "last" else key.asc_nulls_first()
@@ -101,9 +104,9 @@ def sort_column(text: str) -> Column:
 
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
-    """Keep PySpark from logging this thread's analysis errors: trying and failing is part of the plan."""
-    # A logger is made by the first who asks for its name, with that one's class. PySpark logs query errors with
-    # arguments that only its own class takes, so a plain `logging.getLogger` here would break every such error.
+    """Keep PySpark from logging this thread's analysis errors: some candidates are expected to fail."""
+    # The first call for a logger's name decides its class. PySpark logs query errors with arguments that only its own
+    # class takes, so a plain `logging.getLogger` here would break every such error.
     from pyspark.logger import PySparkLogger
 
     thread = threading.get_ident()
@@ -123,7 +126,7 @@ def quiet_analysis() -> Iterator[None]:
             logger.removeFilter(keep)
 
 
-# Verification -----------------------------------------------------------------------------------------------
+# --- verification ---------------------------------------------------------------------------------------------------
 
 
 def _application(
@@ -131,21 +134,22 @@ def _application(
 ) -> Callable[[Column], DataFrame]:
     """How a Column with this usage is applied to the inputs."""
     first = inputs[0]
-    if usage == "project":
-        return lambda c: first.select(c)
-    if usage == "filter":
-        return lambda c: first.filter(c)
-    if usage == "sort":
-        return lambda c: first.sort(c)
-    if usage == "join":
-        return lambda c: first.join(inputs[1], c)
+    match usage:
+        case "project":
+            return first.select
+        case "filter":
+            return first.filter
+        case "sort":
+            return first.sort
+        case "join":
+            return lambda c: first.join(inputs[1], c)
     try:
         first.agg(column)
     except Exception:
         # It may refer to grouping keys, which are not known here: group by all that can be grouped by.
-        keys = [sf.col(quote_name(f.name)) for f in first.schema.fields if not _has_map(f.dataType)]
-        return lambda c: first.groupBy(*keys).agg(c)
-    return lambda c: first.agg(c)
+        keys = [F.col(quote_name(f.name)) for f in first.schema.fields if not has_map(f.dataType)]
+        return first.groupBy(*keys).agg
+    return first.agg
 
 
 def _verified(
@@ -156,34 +160,27 @@ def _verified(
     *,
     compare: bool = True,
 ) -> str | None:
-    """The candidate, with an alias if its name needs one, if Spark takes it for the same; otherwise None.
+    """The candidate, with an alias if its name needs one, if it means the same to Spark; otherwise None.
 
     `compare=False`: only columns and types are compared.
     """
     try:
-        got = apply(sort_column(text) if usage == "sort" else sf.expr(text))
+        got = apply(sort_column(text) if usage == "sort" else F.expr(text))
         if compare and not got.sameSemantics(wanted):
             return None
         if got.schema == wanted.schema:
             return text
-        if usage not in ("project", "aggregate") or len(got.columns) != len(wanted.columns):
-            return None
-        if got.columns[:-1] != wanted.columns[:-1]:
+        if usage not in ("project", "aggregate") or got.columns[:-1] != wanted.columns[:-1]:
             return None
         named = f"{text} AS {quote_name(wanted.columns[-1])}"
-        again = apply(sf.expr(named))
+        again = apply(F.expr(named))
         same = again.schema == wanted.schema and (not compare or again.sameSemantics(wanted))
         return named if same else None
     except Exception:
-        return None  # whatever it is that Spark says, this candidate is not verified
+        return None  # whatever Spark reports, this candidate is not verified
 
 
-# Candidates -------------------------------------------------------------------------------------------------
-
-
-def _printed(column: Column) -> str:
-    text = str(column)
-    return text[len("Column<'") : -len("'>")] if text.startswith("Column<'") else text
+# --- candidates -----------------------------------------------------------------------------------------------------
 
 
 def _candidates(printed: str, inputs: tuple[DataFrame, ...], wanted: DataFrame) -> Iterator[str]:
@@ -191,21 +188,20 @@ def _candidates(printed: str, inputs: tuple[DataFrame, ...], wanted: DataFrame) 
     if "columnnodeexpression(" in printed:  # how a Python UDF's arguments print
         return
     names = _Names.of(inputs)
-    aliases: list[str] = []
-    text = printed
-    if wanted.columns and text.endswith(f" AS {wanted.columns[-1]}"):
-        # The output name tells where a strange alias starts.
-        aliases.append(wanted.columns[-1])
-        text = text[: -len(f" AS {wanted.columns[-1]}")]
-    node = parse_printed(names.shield(text))
-    if aliases:
-        node = PrintedAlias(node, tuple(aliases))
+    # The output name tells where an alias with odd characters starts.
+    alias = f" AS {wanted.columns[-1]}" if wanted.columns else ""
+    if alias and printed.endswith(alias):
+        node: Node = PrintedAlias(
+            parse_printed(names.shield(printed.removesuffix(alias))), (wanted.columns[-1],)
+        )
+    else:
+        node = parse_printed(names.shield(printed))
+    renderings = _renderings(node, names)
     seen: set[str] = set()
-    for position, candidate in enumerate(_renderings(node, names)):
-        for each in (candidate, printed) if position == 0 else (candidate,):
-            if each not in seen and _well_formed(each):
-                seen.add(each)
-                yield each
+    for candidate in itertools.chain((next(renderings), printed), renderings):
+        if candidate not in seen and _well_formed(candidate):
+            seen.add(candidate)
+            yield candidate
 
 
 def _well_formed(sql: str) -> bool:
@@ -223,71 +219,39 @@ class _Names:
 
     @staticmethod
     def of(inputs: tuple[DataFrame, ...]) -> _Names:
-        found: set[str] = set()
-        for frame in inputs:
-            _collect_names(frame.schema, found)
-        return _Names(tuple(sorted((n for n in found if re.search(r"\W", n)), key=len, reverse=True)))
+        parts = [
+            part for frame in inputs for part in type_parts(frame.schema) if isinstance(part, StructType)
+        ]
+        names = {name for part in parts for name in part.names if re.search(r"\W", name)}
+        return _Names(tuple(sorted(names, key=len, reverse=True)))
 
     def shield(self, text: str) -> str:
         """The text with each strange name outside strings replaced by a word that stands for it."""
         if not self.strange:
             return text
-        out: list[str] = []
-        place = 0
-        while place < len(text):
-            name = self._name_at(text, place)
-            if name is not None:
-                index, length = name
-                out.append(f"\ue000{index}\ue001")
-                place += length
-            elif text[place] == "'":
-                end = string_end(text, place)
-                out.append(text[place:end])
-                place = end
-            else:
-                out.append(text[place])
-                place += 1
-        return "".join(out)
-
-    def _name_at(self, text: str, place: int) -> tuple[int, int] | None:
-        if place and text[place - 1] not in "( ,[.":
-            return None
-        for index, name in enumerate(self.strange):
-            for shown in (quote_name(name), f"`{name}`", name):
-                end = place + len(shown)
-                if text.startswith(shown, place) and (end == len(text) or text[end] in "),] .["):
-                    return index, len(shown)
-        return None
+        forms = {
+            form: i
+            for i, name in reversed(list(enumerate(self.strange)))
+            for form in (name, f"`{name}`", quote_name(name))
+        }
+        names = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+        pattern = rf"(?<![^( ,\[.])(?P<name>{names})(?=[),\] .\[]|\Z)|'(?:[^'\\]|\\.)*'?"
+        return re.sub(
+            pattern,
+            lambda part: f"\ue000{forms[part['name']]}\ue001" if part["name"] else part[0],
+            text,
+            flags=re.DOTALL,
+        )
 
     def restore(self, text: str, *, quoted: bool = False) -> str:
         def name(match: re.Match[str]) -> str:
-            found = self.strange[int(match.group(1))]
-            return quote_name(found) if quoted else found
+            strange = self.strange[int(match.group(1))]
+            return quote_name(strange) if quoted else strange
 
         return re.sub("\ue000(\\d+)\ue001", name, text)
 
 
-def _collect_names(data_type: DataType, found: set[str]) -> None:
-    if isinstance(data_type, StructType):
-        for field in data_type.fields:
-            found.add(field.name)
-            _collect_names(field.dataType, found)
-    elif isinstance(data_type, ArrayType):
-        _collect_names(data_type.elementType, found)
-    elif isinstance(data_type, MapType):
-        _collect_names(data_type.keyType, found)
-        _collect_names(data_type.valueType, found)
-
-
-def _has_map(data_type: DataType) -> bool:
-    if isinstance(data_type, MapType):
-        return True
-    if isinstance(data_type, StructType):
-        return any(_has_map(field.dataType) for field in data_type.fields)
-    return isinstance(data_type, ArrayType) and _has_map(data_type.elementType)
-
-
-# The tree as SQL --------------------------------------------------------------------------------------------
+# --- the tree as SQL ------------------------------------------------------------------------------------------------
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MULTIPLY, _UNARY, _PRIMARY = 1, 2, 3, 4, 8, 9, 10, 11
 _INFIX = {
@@ -308,13 +272,18 @@ _INFIX = {
 }
 _RENAMED = {"isNaN": "isnan", "extract": "date_part"}
 _PATH = re.compile(r"(?:[^\W\d]\w*|`[^`]+`)(?:\.(?:\w+|`[^`]+`))*\Z")
-_DATE = re.compile(r"[+-]?\d{4,}-\d\d-\d\d\Z")
-_TIMESTAMP = re.compile(r"([+-]?\d{4,}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\Z")
-_TIME = re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?\Z")
-_DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d+))?S)?\Z")
-_INTEGER = re.compile(r"-?\d+\Z")
-_LONG = re.compile(r"-?\d+L\Z")
-_FRACTION = re.compile(r"-?\d+(?:\.\d+)?(?:E[+-]?\d+)?\Z")
+_DURATION = re.compile(r"PT(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d+))?S)?(?<!PT)\Z")
+_KINDS = {
+    "integer": re.compile(r"-?\d+\Z"),
+    "long": re.compile(r"-?\d+L\Z"),
+    "fraction": re.compile(r"-?\d+(?:\.\d+)?(?:E[+-]?\d+)?\Z"),
+    "date": re.compile(r"[+-]?\d{4,}-\d\d-\d\d\Z"),
+    "timestamp": re.compile(r"[+-]?\d{4,}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?\Z"),
+    "time": re.compile(r"\d\d:\d\d(?::\d\d(?:\.\d+)?)?\Z"),
+    "constant": re.compile(r"(?:NULL|true|false)\Z"),
+    "duration": _DURATION,
+    "star": re.compile(r"(?:.*\.)?\*\Z", re.DOTALL),
+}
 
 
 def _renderings(node: Node, names: _Names) -> Iterator[str]:
@@ -324,12 +293,10 @@ def _renderings(node: Node, names: _Names) -> Iterator[str]:
     """
     first = _Writer(names, {})
     yield first.whole(node)
-    keys = list(first.options)
-    sizes = [first.options[key] for key in keys]
-    deepest = sum(size - 1 for size in sizes)
-    for cost in range(1, deepest + 1):
+    sizes = list(first.options.values())
+    for cost in range(1, sum(sizes) - len(sizes) + 1):
         for choice in _choices(sizes, cost):
-            yield _Writer(names, dict(zip(keys, choice, strict=True))).whole(node)
+            yield _Writer(names, dict(zip(first.options, choice, strict=True))).whole(node)
 
 
 def _choices(sizes: list[int], cost: int) -> Iterator[tuple[int, ...]]:
@@ -345,7 +312,7 @@ def _choices(sizes: list[int], cost: int) -> Iterator[tuple[int, ...]]:
 
 
 class _Writer:
-    """Writes one SQL text; `options` tells afterwards which parts had how many readings."""
+    """Writes one SQL text; afterwards `options` has the number of readings of each ambiguous part."""
 
     def __init__(self, names: _Names, chosen: dict[str, int]) -> None:
         self.options: dict[str, int] = {}
@@ -455,23 +422,20 @@ class _Writer:
         return self._choose(text, self._readings(text))
 
     def _readings(self, text: str) -> list[tuple[str, int]]:
-        kind = _kind(text)
         number = _UNARY if text.startswith("-") else _PRIMARY
         shown = self._names.restore(text)
         as_name = (quote_name(shown), _PRIMARY)
-        match kind:
+        match _kind(text):
             case "string" | "long":
                 return [(text, number)]
             case "integer":
                 return [(text, number), (f"{text}BD", number), as_name]
             case "fraction":
-                return [(f"{text}D", number), (f"{text}BD", number), (f"{text}F", number)]
+                return [(f"{text}{suffix}", number) for suffix in ("D", "BD", "F")]
             case "date":
                 return [(f"DATE'{text}'", _PRIMARY), (text, _ADD), as_name]
             case "timestamp":
-                found = _TIMESTAMP.match(text)
-                assert found is not None
-                value = f"{found.group(1)} {found.group(2)}"
+                value = text.replace("T", " ")
                 return [(f"TIMESTAMP'{value}'", _PRIMARY), (f"TIMESTAMP_NTZ'{value}'", _PRIMARY), as_name]
             case "time":
                 return [(f"TIME'{text}'", _PRIMARY), as_name]
@@ -480,15 +444,13 @@ class _Writer:
             case "constant":
                 return [(text, _PRIMARY), as_name]
             case "star":
-                return [
-                    (self._names.restore(text.removesuffix(".*") if text.count("*") > 1 else text), _PRIMARY)
-                ]
+                star = text.removesuffix(".*") if text.count("*") > 1 else text
+                return [(self._names.restore(star), _PRIMARY)]
             case "path":
                 return self._path(text)
-            case _:
-                as_text = (self._names.restore(text, quoted=True), 0)
-                plain = re.fullmatch(r"[\w ]*", shown) is not None
-                return [as_name, as_text] if plain else [as_text, as_name]
+        as_text = (self._names.restore(text, quoted=True), 0)
+        plain = re.fullmatch(r"[\w ]*", shown) is not None
+        return [as_name, as_text] if plain else [as_text, as_name]
 
     def _path(self, text: str) -> list[tuple[str, int]]:
         parts = [
@@ -504,32 +466,17 @@ def _kind(text: str) -> str:
     """What a leaf of the printed form looks like; it may still be a column of that name."""
     if text.startswith("'") and string_end(text, 0) == len(text) and len(text) > 1:
         return "string"
-    for kind, pattern in (
-        ("integer", _INTEGER),
-        ("long", _LONG),
-        ("fraction", _FRACTION),
-        ("date", _DATE),
-        ("timestamp", _TIMESTAMP),
-        ("time", _TIME),
-    ):
+    for kind, pattern in _KINDS.items():
         if pattern.match(text):
             return kind
-    if text in ("NULL", "true", "false"):
-        return "constant"
-    if text.startswith("PT") and _DURATION.match(text) and text != "PT":
-        return "duration"
-    if text == "*" or text.endswith(".*"):
-        return "star"
-    if _PATH.match(text.replace("\ue000", "x").replace("\ue001", "")):
-        return "path"
-    return "other"
+    return "path" if _PATH.match(text.replace("\ue000", "x").replace("\ue001", "")) else "other"
 
 
 def _interval(text: str) -> str:
     """An ISO duration, as a timedelta literal prints, as a SQL interval literal."""
-    found = _DURATION.match(text)
-    assert found is not None
-    hours, minutes, sign, seconds, fraction = found.groups()
+    parts = _DURATION.match(text)
+    assert parts is not None
+    hours, minutes, sign, seconds, fraction = parts.groups()
     micros = (int(hours or 0) * 3600 + int(minutes or 0) * 60) * 1_000_000
     below = int(seconds or 0) * 1_000_000 + int((fraction or "0").ljust(6, "0")[:6])
     micros += -below if sign else below

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -18,7 +18,7 @@ from samovar.compile.chance import draws, seeded, uniform_as_rand
 from samovar.compile.clock import at_time
 from samovar.compile.columns import quiet_analysis
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, column_of
 from samovar.graph.workflow import Graph
 from samovar.text import quote_name
 
@@ -29,20 +29,20 @@ def epoch_expressions(
     spark: SparkSession, graph: Graph, schemas: Mapping[str, StructType], now: int
 ) -> Graph:
     """The graph with expressions on which all epochs of a run that started at `now` (microseconds) agree."""
-    made: dict[str, Op] = {}
+    settled_ops: dict[str, Op] = {}
     for name, op in graph.ops.items():
         columns = [c for up in op.inputs for c in schemas[up].names]
         texts = []
         for i, text in enumerate(op.expressions()):
             settled = text
-            if getattr(text, "column", None) is None:
+            if column_of(text) is None:
                 settled = seeded(at_time(text, now, columns), f"{now}/{name}/{i}")
                 settled = uniform_as_rand(settled, lambda call: _type_of(spark, call))
             if (settled != text or draws(text)) and isinstance(op, ops.Select | ops.Aggregate):
                 settled = _named(spark, schemas[op.inputs[0]], op, text, settled)
             texts.append(settled)
-        made[name] = op.with_expressions(tuple(texts)) if texts else op
-    return Graph(graph.name, made, graph.live)
+        settled_ops[name] = op.with_expressions(tuple(texts)) if texts else op
+    return Graph(graph.name, settled_ops, graph.live)
 
 
 def _named(spark: SparkSession, schema: StructType, op: Op, text: str, settled: str) -> str:
@@ -51,22 +51,17 @@ def _named(spark: SparkSession, schema: StructType, op: Op, text: str, settled: 
     def column(written: str) -> str | None:
         with quiet_analysis():
             try:
-                names = _applied(spark.createDataFrame([], schema).alias(op.inputs[0]), op, written).columns
+                df = spark.createDataFrame([], schema).alias(op.inputs[0])
+                is_aggregate = isinstance(op, ops.Aggregate) and written not in op.keys
+                names = (df.agg if is_aggregate else df.select)(F.expr(written)).columns
             except PySparkException:
-                return None  # its columns are qualified by what came before its input
+                return None  # its columns are qualified by an operator before its input
             return names[-1] if names else None
 
     before = column(text)
     if before is None or column(settled) == before:
         return settled
     return f"{settled} AS {quote_name(before)}"
-
-
-def _applied(df: DataFrame, op: Op, text: str) -> DataFrame:
-    is_key = isinstance(op, ops.Aggregate) and text in op.keys
-    if isinstance(op, ops.Aggregate) and not is_key:
-        return df.agg(F.expr(text))
-    return df.select(F.expr(text))
 
 
 def _type_of(spark: SparkSession, call: str) -> str:

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from samovar.errors import SchemaProblem
 
-__all__ = ["check_kept", "has_variant", "mapped", "relaxed", "shown_types"]
+__all__ = ["check_kept", "has_map", "has_variant", "mapped", "relaxed", "shown_types", "type_parts"]
 
 SPATIAL = (GeometryType, GeographyType)
 TIMES = "spark.sql.timeType.enabled"
@@ -34,7 +34,7 @@ TIMES = "spark.sql.timeType.enabled"
 def check_kept(spark: SparkSession, sink: str, schema: StructType) -> None:
     """Raise a SchemaProblem for a column of a type that cannot be read back from a result."""
     for field in schema.fields:
-        for kind in _parts(field.dataType):
+        for kind in type_parts(field.dataType):
             problem = _problem(spark, kind, nested=kind is not field.dataType)
             if problem is not None:
                 raise SchemaProblem(
@@ -69,7 +69,12 @@ def _in_arrow(kind: DataType) -> bool:
 
 def has_variant(kind: DataType) -> bool:
     """Whether a type is VARIANT or has one inside."""
-    return any(isinstance(part, VariantType) for part in _parts(kind))
+    return any(isinstance(part, VariantType) for part in type_parts(kind))
+
+
+def has_map(kind: DataType) -> bool:
+    """Whether a type is MAP or has one inside."""
+    return any(isinstance(part, MapType) for part in type_parts(kind))
 
 
 def relaxed(kind: DataType) -> DataType:
@@ -78,7 +83,7 @@ def relaxed(kind: DataType) -> DataType:
 
 
 def shown_types(kind: DataType) -> DataType:
-    """The same with text in the place of what Arrow has no type for: so that a person can look at it."""
+    """The type with text in the place of parts that Arrow has no type for, so that a person can look at it."""
     return mapped(kind, lambda leaf: leaf if _in_arrow(leaf) else StringType())
 
 
@@ -94,14 +99,15 @@ def mapped(kind: DataType, leaf: Callable[[DataType], DataType]) -> DataType:
     return leaf(kind)
 
 
-def _parts(kind: DataType) -> Iterator[DataType]:
+def type_parts(kind: DataType) -> Iterator[DataType]:
+    """A type and all types inside it."""
     yield kind
     match kind:
         case StructType():
             for field in kind.fields:
-                yield from _parts(field.dataType)
+                yield from type_parts(field.dataType)
         case ArrayType():
-            yield from _parts(kind.elementType)
+            yield from type_parts(kind.elementType)
         case MapType():
-            yield from _parts(kind.keyType)
-            yield from _parts(kind.valueType)
+            yield from type_parts(kind.keyType)
+            yield from type_parts(kind.valueType)

@@ -16,9 +16,9 @@ from pyspark.sql.types import DataType, StructType
 
 from samovar.compile.chance import by_position, draws
 from samovar.compile.columns import sort_column as sort_order
-from samovar.compile.sqltext import Star, stars, tokenise
+from samovar.compile.sqltext import stars, tokenise
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, column_of
 from samovar.ids import HIDDEN
 from samovar.positions import (
     ROW_WIDTH,
@@ -48,7 +48,7 @@ __all__ = [
 
 
 def visible(df: DataFrame) -> list[str]:
-    """The columns a person sees."""
+    """The columns that are not hidden."""
     return [c for c in df.columns if not c.startswith(HIDDEN)]
 
 
@@ -64,7 +64,7 @@ def at_or_behind(df: DataFrame, edge: Position) -> Column:
 
 def as_column(text: str) -> Column:
     """SQL text, or the Column an `Expr` carries."""
-    column = getattr(text, "column", None)
+    column = column_of(text)
     return cast(Column, column) if column is not None else F.expr(text)
 
 
@@ -78,31 +78,23 @@ def key_types(by: Sequence[str], inputs: Sequence[DataFrame]) -> list[DataType]:
 
 def sort_column(text: str) -> Column:
     """A sort key: SQL text may end in ASC/DESC and NULLS FIRST/LAST, which an expression may not."""
-    column = getattr(text, "column", None)
+    column = column_of(text)
     return cast(Column, column) if column is not None else sort_order(text)
 
 
 def starless(text: str, df: DataFrame) -> str:
-    """The SQL text with hidden columns left out of each `*`: nobody may see them in `select("*")` or `struct(*)`."""
-    if not hidden(df) or "*" not in text or getattr(text, "column", None) is not None:
+    """The SQL text with hidden columns excluded from each `*`: `select("*")` and `struct(*)` must not show them."""
+    if not hidden(df) or "*" not in text or column_of(text) is not None:
         return text
-    made, place = "", 0
+    written, place = "", 0
     for star in stars(text):
-        found = _hidden_below(star, df)
-        if found:
-            listed = ", ".join(found)
-            if star.excluded is None:
-                made, place = f"{made}{text[place : star.end]} EXCEPT ({listed})", star.end
-            else:
-                made, place = f"{made}{text[place : star.excluded]}{listed}, ", star.excluded
-    return made + text[place:]
-
-
-def _hidden_below(star: Star, df: DataFrame) -> list[str]:
-    """The hidden columns that a star would show."""
-    if not star.prefix:
-        return hidden(df)
-    return [c for c in df.select(F.expr(f"{star.prefix}.*")).columns if c.startswith(HIDDEN)]
+        below = df.select(F.expr(f"{star.prefix}.*")).columns if star.prefix else hidden(df)
+        listed = ", ".join(c for c in below if c.startswith(HIDDEN))
+        if listed and star.excluded is None:
+            written, place = f"{written}{text[place : star.end]} EXCEPT ({listed})", star.end
+        elif listed and star.excluded is not None:
+            written, place = f"{written}{text[place : star.excluded]}{listed}, ", star.excluded
+    return written + text[place:]
 
 
 def positioned(
@@ -112,13 +104,13 @@ def positioned(
 
     A column as SQL text costs one trip to Java, a Column a handful.
     """
-    made = [_as_place(c, n) for n, c in zip(names, columns, strict=True)]
+    places = [_as_place(c, n) for n, c in zip(names, columns, strict=True)]
     gone = {*hidden(df), *instead}
     if not gone:
-        return df.select("*", *made)
+        return df.select("*", *places)
     left = [c for c in df.columns if c not in gone]
     if len({c.lower() for c in left}) == len(left):
-        return df.select(*map(quote_name, left), *made)
+        return df.select(*map(quote_name, left), *places)
     waiting = [f"{n}_" for n in names]
     both = df.select("*", *(_as_place(c, n) for n, c in zip(waiting, columns, strict=True)))
     return both.drop(*gone).withColumnsRenamed(dict(zip(waiting, names, strict=True)))
@@ -138,17 +130,18 @@ def numbered(df: DataFrame, keys: Sequence[Column], group: int) -> DataFrame:
 
 def positions_last(df: DataFrame) -> DataFrame:
     """The frame with its position columns after all others, in order; names of the others need not be unique."""
-    own = hidden(df)
-    if df.columns[len(df.columns) - len(own) :] == sorted(own, key=lambda c: int(c[len(HIDDEN) + 1 :])):
+    positions = hidden(df)
+    last = df.columns[len(df.columns) - len(positions) :]
+    if last == sorted(positions, key=lambda c: int(c[len(HIDDEN) + 1 :])):
         return df
-    names = position_columns(len(own))
+    names = position_columns(len(positions))
     return positioned(df, names, names)
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A frame without rows that Spark knows to be empty: what is made from it is left out of plans, and runs no task.
+    """A frame without rows that Spark knows to be empty: Spark drops from its plans what is computed from it.
 
-    For looking only: counters (`observe`) on it are left out as well.
+    It drops counters (`observe`) on it as well, so use it only for looking.
     """
     row = F.lit(None).cast(schema).alias("row")
     return spark.range(1).limit(0).select(row).select("row.*")
@@ -162,18 +155,19 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | N
     df = inputs[0]
     positions = hidden(df)
     if isinstance(op, ops.Select | ops.WithColumns | ops.Filter) and any(map(draws, op.expressions())):
-        op = op.with_expressions(tuple(_drawn(t, positions, epoch) for t in op.expressions()))
+        drawn = [
+            t if column_of(t) is not None else by_position(t, positions, epoch) for t in op.expressions()
+        ]
+        op = op.with_expressions(tuple(drawn))
     match op:
         case ops.Select():
             columns = [as_column(starless(text, df)) for text in op.columns]
-            made = df.select(*columns, *positions)
-            return _with_child(made, positions) if shape == "many" and positions else made
+            return _with_child(df.select(*columns, *positions), positions, shape)
         case ops.Filter():
             return df.filter(as_column(op.condition))
         case ops.WithColumns():
-            made = df.withColumns({k: as_column(starless(v, df)) for k, v in op.columns.items()})
-            made = positions_last(made) if positions else made
-            return _with_child(made, positions) if shape == "many" and positions else made
+            wider = df.withColumns({k: as_column(starless(v, df)) for k, v in op.columns.items()})
+            return _with_child(positions_last(wider) if positions else wider, positions, shape)
         case ops.Rename():
             return df.withColumnsRenamed(op.columns)
         case ops.ToDF():
@@ -181,8 +175,7 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | N
         case ops.Drop():
             return reduce(_without, op.columns, df)
         case ops.DropNa():
-            subset = _subset(op.subset, df)
-            return df.dropna(how=op.how, thresh=op.thresh, subset=subset)
+            return df.dropna(how=op.how, thresh=op.thresh, subset=_subset(op.subset, df))
         case ops.FillNa():
             if isinstance(op.value, dict):
                 return df.fillna(op.value)
@@ -210,19 +203,15 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | N
         case ops.Aggregate():
             return plain_aggregate(op, df)
         case ops.Limit():
-            made = df.offset(op.offset) if op.offset else df
-            return made if op.n is None else made.limit(op.n)
+            rest = df.offset(op.offset) if op.offset else df
+            return rest if op.n is None else rest.limit(op.n)
         case ops.Join():
             return join(op, inputs[0], inputs[1])
     raise AssertionError(f"{op.kind} is not a relational operator")
 
 
-def _drawn(text: str, positions: Sequence[str], epoch: int | None) -> str:
-    return text if getattr(text, "column", None) is not None else by_position(text, positions, epoch)
-
-
 def plain_aggregate(op: ops.Aggregate, df: DataFrame) -> DataFrame:
-    """The aggregate as one batch."""
+    """The aggregate over all rows in one query."""
     grouped: Any = getattr(df, op.grouping)(*(as_column(k) for k in op.keys))
     if op.pivot is not None:
         grouped = grouped.pivot(op.pivot, list(op.pivot_values) if op.pivot_values is not None else None)
@@ -239,15 +228,6 @@ def join(op: ops.Join, left: DataFrame, right: DataFrame) -> DataFrame:
     return left.crossJoin(right) if op.how == "cross" else left.join(right, how=how)
 
 
-def _dropped(df: DataFrame, text: str) -> Column | str:
-    """What `drop` names: a column as it is called, or one qualified by an operator's name."""
-    column = getattr(text, "column", None)
-    if column is not None:
-        return cast(Column, column)
-    named = text.lower() in {c.lower() for c in df.columns}
-    return F.col(text) if not named and ("." in text or "`" in text) else text
-
-
 def _subset(names: Sequence[str] | None, df: DataFrame) -> list[str] | None:
     """The columns to work on; all of them, hidden ones apart, when none are named."""
     if names is not None:
@@ -257,8 +237,7 @@ def _subset(names: Sequence[str] | None, df: DataFrame) -> list[str] | None:
 
 def _without(df: DataFrame, text: str) -> DataFrame:
     """The frame without a column: a Column, a name, or a qualified name (`orders.id`). Unknown ones are ignored."""
-    column = getattr(text, "column", None)
-    if column is not None:
+    if (column := column_of(text)) is not None:
         return df.drop(column)
     if text.lower() in (c.lower() for c in df.columns):
         return df.drop(text)
@@ -271,8 +250,10 @@ def _without(df: DataFrame, text: str) -> DataFrame:
     return df.drop(F.col(text)) if is_path else df.drop(text)
 
 
-def _with_child(df: DataFrame, positions: Sequence[str]) -> DataFrame:
-    """One part more: the order of the rows that came from one row. Only the order counts, not the numbers."""
+def _with_child(df: DataFrame, positions: Sequence[str], shape: str) -> DataFrame:
+    """The frame with one more part in its positions if rows can give several: their order. The numbers have gaps."""
+    if shape != "many" or not positions:
+        return df
     return df.withColumn(position_columns(len(positions) + 1)[-1], F.monotonically_increasing_id())
 
 
@@ -280,11 +261,11 @@ def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:
     width = max(len(hidden(df)) for df in inputs)
     if width:
         names = position_columns(width + 1)
-        padded = []
-        for branch, df in enumerate(inputs):
-            padded.append(positioned(df, names, [*padded_columns(hidden(df), width), str(branch)]))
-        inputs = padded
+        inputs = [
+            positioned(df, names, [*padded_columns(hidden(df), width), str(branch)])
+            for branch, df in enumerate(inputs)
+        ]
     if op.by_name:
-        made = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)
-        return positions_last(made) if width else made
+        rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=op.allow_missing), inputs)
+        return positions_last(rows) if width else rows
     return reduce(lambda a, b: a.union(b), inputs)

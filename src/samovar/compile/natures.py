@@ -1,11 +1,11 @@
-"""What the expressions of an operator do with rows, as Spark's analysis says: row by row, over many rows, by chance.
+"""Whether the expressions of an operator look at one row, at many rows or at chance, as Spark's analysis finds out.
 
-Function names do not tell: Spark adds functions, and people register their own. Spark knows, and can be asked without
-running anything: as a condition of a join it takes only what looks at one row and always gives the same, and says of
-anything else what is wrong with it.
+Function names do not decide it: Spark adds functions, and people register their own. Spark's analysis does, without
+running anything: as the condition of a join Spark accepts only expressions that look at one row and are deterministic,
+and for any other expression its error names the reason.
 
 Cost: one analysis for an operator that calls functions (about 10 ms on a warm session), one more for each of its
-expressions if that one fails. Operators that call no function are not asked about.
+expressions if that one fails. Operators that call no function need none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from samovar.compile.columns import quiet_analysis
 from samovar.compile.shapes import Nature, nature_by_names
 from samovar.compile.sqltext import SqlTextError, function_names, split_alias, stars
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, column_of
 from samovar.ids import HIDDEN
 
 __all__ = ["nature_of"]
@@ -40,31 +40,22 @@ def nature_of(op: Op, inputs: Sequence[DataFrame]) -> Nature:
     if isinstance(op, ops.Aggregate):
         drawn = [_divided(Nature(volatile=draws(t)), t) for t in op.expressions()]
         return Nature(undivided=any(n.volatile or n.undivided for n in drawn))
-    asked = [t for t in op.expressions() if _calls(t)]
-    if not asked or not isinstance(op, ops.Select | ops.WithColumns | ops.Filter):
+    calling = [t for t in op.expressions() if column_of(t) is not None or function_names(t)]
+    if not calling or not isinstance(op, ops.Select | ops.WithColumns | ops.Filter):
         return Nature()
     df = inputs[0]
     with quiet_analysis():
         alone = df.sparkSession.range(1).select(F.lit(1).alias(f"{HIDDEN}alone"))
         try:
-            _probe(df, alone, asked)
-            found = [Nature()] * len(asked)
-        except (
-            Exception
-        ):  # more than PySpark's: the analysis may break on what no condition has (`window_time`)
-            found = [_asked(df, alone, text) for text in asked]
-    return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(found, asked, strict=True)))
+            _probe(df, alone, calling)
+            natures = [Nature()] * len(calling)
+        except Exception:
+            # More than PySpark's errors: the analysis may break on what no condition has (`window_time`).
+            natures = [_nature_by_probe(df, alone, text) for text in calling]
+    return reduce(Nature.__or__, (_divided(n, t) for n, t in zip(natures, calling, strict=True)))
 
 
-def _calls(text: str) -> bool:
-    return _is_column(text) or bool(function_names(text))
-
-
-def _is_column(text: str) -> bool:
-    return getattr(text, "column", None) is not None
-
-
-def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
+def _nature_by_probe(df: DataFrame, alone: DataFrame, text: str) -> Nature:
     try:
         _probe(df, alone, [text])
     except Exception as error:
@@ -81,14 +72,14 @@ def _asked(df: DataFrame, alone: DataFrame, text: str) -> Nature:
 
 
 def _probe(df: DataFrame, alone: DataFrame, texts: Sequence[str]) -> None:
-    """Raises what Spark has against these expressions as the condition of a join."""
+    """Raise Spark's objection, if it has one, to these expressions as the condition of a join."""
     conditions = [_value(text).isNull() for text in texts]
     _ = df.join(alone, reduce(lambda a, b: a | b, conditions)).schema
 
 
 def _value(text: str) -> Column:
-    if _is_column(text):
-        return cast(Column, text.column)  # type: ignore[attr-defined]
+    if (column := column_of(text)) is not None:
+        return cast(Column, column)
     try:
         bare = split_alias(text)[0]
     except SqlTextError:
@@ -100,9 +91,9 @@ def _divided(nature: Nature, text: str) -> Nature:
     """The nature, and whether the expression can be computed epoch by epoch.
 
     What is drawn or numbered by Spark, and the present time, are written so that epochs agree (see `chance`, `clock`);
-    that needs text. A Python function that Spark is told not to repeat is called once a tuple in any case.
+    that needs text. A Python function that is marked as non-deterministic is called once a tuple anyway.
     """
-    if _is_column(text):
+    if column_of(text) is not None:
         words = set(_WORD.findall(text.lower()))
         return nature | Nature(undivided=bool(words & _BY_QUERY))
     known = function_names(text) & (CHANCE | PLACES | {NUMBERING})

@@ -1,7 +1,7 @@
-"""Which columns of a kept frame anybody needs. Pure.
+"""The columns of a kept frame that operators behind it need. Pure.
 
 Spark prunes columns within a plan, but not through a frame that is kept over epochs. Names are looked for in the texts
-of what follows, so a column is kept rather than lost when in doubt.
+of what follows; in doubt a column is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PASSING = (ops.Filter, ops.WithColumns, ops.Rename, ops.Alias, ops.Drop, ops.Sa
 
 
 def needed_columns(plan: Plan, name: str) -> list[str] | None:
-    """Columns of an operator's output that what follows it can mention; None when all may be needed."""
+    """Columns of an operator's output that operators behind it can mention; None when all may be needed."""
     texts: list[str] = []
     todo = [consumer for consumer, _ in plan.graph.consumers(name)]
     seen: set[str] = set()
@@ -41,5 +41,5 @@ def needed_columns(plan: Plan, name: str) -> list[str] | None:
         todo += [consumer for consumer, _ in plan.graph.consumers(at)]
     joined = "\n".join(texts).lower()
     columns = plan.schemas[name].names
-    found = [c for c in columns if c.lower() in joined]
-    return found if len(found) < len(columns) and len(set(columns)) == len(columns) else None
+    needed = [c for c in columns if c.lower() in joined]
+    return needed if len(needed) < len(columns) and len(set(columns)) == len(columns) else None

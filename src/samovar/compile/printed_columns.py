@@ -5,7 +5,7 @@
 text of an `F.expr` in it as the user wrote it.
 
 Guarantee: parsing never fails; text that is not of the printed form becomes a `Leaf`.
-Not promised: that the tree is the Column's. The form is ambiguous; whoever uses the tree has to verify.
+Not promised: that the tree is the Column's. The form is ambiguous; users of the tree have to verify.
 """
 
 from __future__ import annotations
@@ -95,19 +95,21 @@ _CALL = re.compile(r"([^\s(),'\"`\[\]]+)\(")
 _CAST = re.compile(r"(CAST|TRY_CAST)\(")
 _LAMBDA = re.compile(r"(?:\(((?:\w+, )+\w+)\)|(\w+)) -> ")
 _FRAME = re.compile(r" ?(ROWS|RANGE) BETWEEN (.+?) AND (.+)\Z", re.DOTALL)
-_BRACKETS = {"(": ")", "[": "]"}
+_CASE_WORD = re.compile(r"(CASE|WHEN|THEN|ELSE|END)(?= |\Z)")
 
 
 def string_end(text: str, start: int) -> int:
+    """The place behind the string literal that begins at `start`."""
     place = start + 1
     while place < len(text) and text[place] != "'":
         place += 2 if text[place] == "\\" else 1
     return min(place + 1, len(text))
 
 
-def _top_level(text: str) -> Iterator[int]:
-    """The places of `text` outside strings, backticks and brackets (an opening bracket itself counts)."""
-    place, depth = 0, 0
+def _depths(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Each place of `text` outside strings and backticks, and how many brackets are open before it; a closing bracket
+    counts as outside the brackets it closes."""
+    place, depth = start, 0
     while place < len(text):
         char = text[place]
         if char == "'":
@@ -117,39 +119,31 @@ def _top_level(text: str) -> Iterator[int]:
             end = text.find("`", place + 1)
             place = len(text) if end < 0 else end + 1
             continue
-        if char in ")]":
-            depth -= 1
-        elif depth == 0:
-            yield place
-        if char in "([":
-            depth += 1
+        depth -= char in ")]"
+        yield place, depth
+        depth += char in "(["
         place += 1
+
+
+def _top_level(text: str) -> Iterator[int]:
+    """The places of `text` outside strings, backticks and brackets (an opening bracket itself counts)."""
+    return (place for place, depth in _depths(text) if depth == 0 and text[place] not in ")]")
 
 
 def _closing(text: str, opening: int) -> int | None:
     """The place of the bracket that closes the one at `opening`."""
-    place, depth = opening, 0
-    while place < len(text):
-        char = text[place]
-        if char == "'":
-            place = string_end(text, place)
-            continue
-        if char == "`":
-            end = text.find("`", place + 1)
-            place = len(text) if end < 0 else end + 1
-            continue
-        if char in "([":
-            depth += 1
-        elif char in ")]":
-            depth -= 1
-            if depth == 0:
-                return place
-        place += 1
-    return None
+    return next(
+        (place for place, depth in _depths(text, opening) if depth == 0 and text[place] in ")]"), None
+    )
+
+
+def _places(text: str, words: str) -> list[int]:
+    """Where `words` stand in `text` outside strings, backticks and brackets."""
+    return [place for place in _top_level(text) if text.startswith(words, place)]
 
 
 def _split(text: str, separator: str) -> list[str]:
-    places = [p for p in _top_level(text) if text.startswith(separator, p)]
+    places = _places(text, separator)
     bounds = [0, *(p + len(separator) for p in places)]
     return [text[a:b] for a, b in zip(bounds, [*places, len(text)], strict=True)]
 
@@ -164,37 +158,35 @@ def parse_printed(text: str) -> Node:
 
 
 def _parse_alias(text: str) -> Node | None:
-    places = [p for p in _top_level(text) if text.startswith(" AS ", p)]
+    places = _places(text, " AS ")
     if not places or places[-1] == 0:
         return None
     child, alias = text[: places[-1]], text[places[-1] + 4 :]
-    if alias.startswith("(") and alias.endswith(")"):
-        return PrintedAlias(parse_printed(child), tuple(alias[1:-1].split(", ")))
-    return PrintedAlias(parse_printed(child), (alias,))
+    several = alias.startswith("(") and alias.endswith(")")
+    return PrintedAlias(parse_printed(child), tuple(alias[1:-1].split(", ")) if several else (alias,))
 
 
 def _parse_sort(text: str) -> Node | None:
-    found = _SORT.match(text)
-    return PrintedSort(parse_printed(found.group(1)), found.group(2)) if found else None
+    matched = _SORT.match(text)
+    return PrintedSort(parse_printed(matched.group(1)), matched.group(2)) if matched else None
 
 
 def _parse_over(text: str) -> Node | None:
-    place = next((p for p in _top_level(text) if p and text.startswith(" OVER (", p)), None)
+    place = next((p for p in _places(text, " OVER (") if p), None)
     if place is None or _closing(text, place + 6) != len(text) - 1:
         return None
     spec = text[place + 7 : -1]
     frame = ""
     for start in _top_level(spec):
-        if (found := _FRAME.match(spec, start)) and (start == 0 or spec[start] == " "):
-            frame = f"{found.group(1)} BETWEEN {_bound(found.group(2))} AND {_bound(found.group(3))}"
+        if (matched := _FRAME.match(spec, start)) and (start == 0 or spec[start] == " "):
+            frame = f"{matched.group(1)} BETWEEN {_bound(matched.group(2))} AND {_bound(matched.group(3))}"
             spec = spec[:start]
             break
     partition: tuple[Node, ...] = ()
     order: tuple[Node, ...] = ()
-    ordered = next((p for p in _top_level(spec) if spec.startswith("ORDER BY ", p)), None)
-    if ordered is not None:
-        order = tuple(parse_printed(item) for item in _split(spec[ordered + 9 :], ", "))
-        spec = spec[:ordered].rstrip()
+    if ordered := _places(spec, "ORDER BY "):
+        order = tuple(parse_printed(item) for item in _split(spec[ordered[0] + 9 :], ", "))
+        spec = spec[: ordered[0]].rstrip()
     if spec.startswith("PARTITION BY "):
         partition = tuple(parse_printed(item) for item in _split(spec[13:], ", "))
     elif spec:
@@ -204,9 +196,8 @@ def _parse_over(text: str) -> Node | None:
 
 def _bound(text: str) -> str:
     # "-1 FOLLOWING" and not "1 PRECEDING", which Spark reads as a minus applied to 1: other semantics to it.
-    return (
-        text if text in ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW") else f"{text} FOLLOWING"
-    )
+    named = ("UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW")
+    return text if text in named else f"{text} FOLLOWING"
 
 
 def _parse_case(text: str) -> Node | None:
@@ -217,69 +208,61 @@ def _parse_case(text: str) -> Node | None:
     for place in _top_level(text):
         if place and text[place - 1] != " ":
             continue
-        found = re.compile(r"(CASE|WHEN|THEN|ELSE|END)(?= |\Z)").match(text, place)
-        if found is None:
+        matched = _CASE_WORD.match(text, place)
+        if matched is None:
             continue
-        word = found.group(1)
-        if word == "CASE":
-            level += 1
-        elif word == "END":
-            level -= 1
-            if level == 0 and found.end() != len(text):
-                return None
+        word = matched.group(1)
+        level += (word == "CASE") - (word == "END")
+        if level == 0 and matched.end() != len(text):
+            return None
         if (level == 1 and word in ("WHEN", "THEN", "ELSE")) or (level == 0 and word == "END"):
-            pieces.append((word, place, found.end()))
+            pieces.append((word, place, matched.end()))
     if not pieces or pieces[-1][0] != "END":
         return None
     values = [
         (word, text[end + 1 : following[1] - 1]) for (word, _, end), following in itertools.pairwise(pieces)
     ]
-    branches: list[tuple[Node, Node]] = []
-    otherwise: Node | None = None
-    while values:
-        if len(values) >= 2 and (values[0][0], values[1][0]) == ("WHEN", "THEN"):
-            branches.append((parse_printed(values[0][1]), parse_printed(values[1][1])))
-            values = values[2:]
-        elif len(values) == 1 and values[0][0] == "ELSE":
-            otherwise = parse_printed(values[0][1])
-            values = []
-        else:
-            return None
-    return Case(tuple(branches), otherwise)
+    words = [word for word, _ in values]
+    pairs = len(words) // 2
+    if words not in (["WHEN", "THEN"] * pairs, [*["WHEN", "THEN"] * pairs, "ELSE"]):
+        return None
+    parts = [parse_printed(value) for _, value in values]
+    branches = tuple(zip(parts[: 2 * pairs : 2], parts[1 : 2 * pairs : 2], strict=True))
+    return Case(branches, parts[-1] if len(parts) % 2 else None)
 
 
 def _parse_cast(text: str) -> Node | None:
-    found = _CAST.match(text)
-    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+    matched = _CAST.match(text)
+    if matched is None or _closing(text, matched.end() - 1) != len(text) - 1:
         return None
-    inner = text[found.end() : -1]
-    places = [p for p in _top_level(inner) if inner.startswith(" AS ", p)]
+    inner = text[matched.end() : -1]
+    places = _places(inner, " AS ")
     if not places:
         return None
-    return Cast(found.group(1), parse_printed(inner[: places[-1]]), inner[places[-1] + 4 :])
+    return Cast(matched.group(1), parse_printed(inner[: places[-1]]), inner[places[-1] + 4 :])
 
 
 def _parse_call(text: str) -> Node | None:
-    found = _CALL.match(text)
-    if found is None or _closing(text, found.end() - 1) != len(text) - 1:
+    matched = _CALL.match(text)
+    if matched is None or _closing(text, matched.end() - 1) != len(text) - 1:
         return None
-    inner = text[found.end() : -1]
+    inner = text[matched.end() : -1]
     args = tuple(_parse_argument(item) for item in _split(inner, ", ")) if inner else ()
-    return Call(found.group(1), args, text)
+    return Call(matched.group(1), args, text)
 
 
 def _parse_argument(text: str) -> Node:
-    found = _LAMBDA.match(text)
-    if found is None:
+    matched = _LAMBDA.match(text)
+    if matched is None:
         return parse_printed(text)
-    params = tuple(found.group(1).split(", ")) if found.group(1) else (found.group(2),)
-    return Lambda(params, parse_printed(text[found.end() :]))
+    params = tuple(matched.group(1).split(", ")) if matched.group(1) else (matched.group(2),)
+    return Lambda(params, parse_printed(text[matched.end() :]))
 
 
 def _parse_index(text: str) -> Node | None:
     if not text.endswith("]"):
         return None
-    for place in reversed([p for p in _top_level(text) if text[p] == "["]):
+    for place in reversed(_places(text, "[")):
         if place and _closing(text, place) == len(text) - 1:
             return PrintedIndex(parse_printed(text[:place]), parse_printed(text[place + 1 : -1]))
     return None

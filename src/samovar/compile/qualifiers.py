@@ -1,8 +1,8 @@
-"""Where columns came from (`orders.id`), kept over storage: rows that are read back get their qualifiers again.
+"""The origins of columns (`orders.id`), kept over storage: rows that are read back get their qualifiers again.
 
-Spark tells columns of one name apart by a qualifier that each column of a frame carries; rows in a file have none.
-`column_qualifiers` asks Spark which column of a frame carries which, and `requalified` gives them to rows that have
-lost them. Both only build plans. Public methods cannot put a qualifier on some columns of a frame, other than by a
+Spark distinguishes columns of one name by a qualifier that each column of a frame carries; rows in a file have none.
+`column_qualifiers` finds the qualifier of each column of a frame, and `requalified` puts them on rows that have lost
+them. Both only build plans. Public methods cannot put a qualifier on some columns of a frame, other than by a
 join, so a lateral join with one made-up row does it; Spark's optimiser turns that into a plain projection.
 """
 
@@ -29,7 +29,7 @@ class Qualifiers:
     """What qualifies the columns of an operator's output.
 
     `columns`: each visible column's name and its qualifier (None: it has none), in order. `natural`: whether a frame
-    that was not stored has them by itself.
+    that was not stored has them without `requalified`.
     """
 
     columns: tuple[tuple[str, str | None], ...]
@@ -37,7 +37,7 @@ class Qualifiers:
 
 
 _MARK = "__sv_mark"
-"""In a column's metadata, which Spark hands on with the column: tells it from others of its name."""
+"""A key in a column's metadata, which Spark keeps with the column: distinguishes it from others of its name."""
 
 
 def marked(df: DataFrame, tag: str) -> DataFrame:
@@ -61,28 +61,31 @@ def with_marks(df: DataFrame, tag: str) -> DataFrame:
 
 
 def column_qualifiers(df: DataFrame, known: Collection[str]) -> tuple[tuple[str, str | None], ...] | None:
-    """Each column's name and qualifier in a frame made from `marked` ones; None when they cannot be told.
+    """Each column's name and qualifier in a frame made from `marked` ones; None when they are ambiguous.
 
     One analysis for each known qualifier.
     """
     keys = [_key(field) for field in df.schema.fields]
     names = [name.lower() for name in df.columns]
-    found: dict[int, str] = {}
+    qualified: dict[int, str] = {}
     for qualifier in sorted(known):
         if qualifier.lower() in names:  # `q.*` would mean the fields of the column q
             continue
         try:
             with quiet_analysis():
-                own = df.select(F.col(f"{quote_name(qualifier)}.*")).schema.fields
+                fields = df.select(F.col(f"{quote_name(qualifier)}.*")).schema.fields
         except PySparkException:
             continue
-        for key in map(_key, own):
+        for key in map(_key, fields):
             if keys.count(key) != 1:
                 return None
-            found[keys.index(key)] = qualifier
-    carried = [(name, found.get(i)) for i, name in enumerate(names)]
+            qualified[keys.index(key)] = qualifier
+    carried = [(name, qualified.get(i)) for i, name in enumerate(names)]
     return tuple(
-        (name, found.get(i) if carried.count(carried[i]) == 1 else None)  # nobody can name one of two alike
+        (
+            name,
+            qualified.get(i) if carried.count(carried[i]) == 1 else None,
+        )  # two alike cannot be told apart by name
         for i, name in enumerate(df.columns)
     )
 
@@ -90,23 +93,23 @@ def column_qualifiers(df: DataFrame, known: Collection[str]) -> tuple[tuple[str,
 def requalified(df: DataFrame, qualifiers: Qualifiers) -> DataFrame:
     """The frame with these qualifiers instead of those it has; hidden columns stay as they are, without any."""
     names = visible(df)
-    # Columns that nobody mentions may be missing: the others are found in order, those mentioned at their own places.
+    # Columns that no expression mentions may be missing; the others are in order.
     left = iter(qualifiers.columns)
     chosen = [next(q for name, q in left if name.lower() == shown.lower()) for shown in names]
     if set(chosen) == {None}:
         return df
     places = [f"{HIDDEN}q{i}" for i in range(len(names))]
     waiting = iter(places)
-    made = df.toDF(*(c if c.startswith(HIDDEN) else next(waiting) for c in df.columns))
+    result = df.toDF(*(c if c.startswith(HIDDEN) else next(waiting) for c in df.columns))
     for qualifier in sorted({q for q in chosen if q is not None}):
-        own = [
+        columns = [
             F.col(place).outer().alias(name)
             for place, name, q in zip(places, names, chosen, strict=True)
             if q == qualifier
         ]
         # the optimiser sees through a lateral join with `SELECT 1`, not through one with `range(1)`
-        made = made.lateralJoin(df.sparkSession.sql("SELECT 1").select(*own).alias(qualifier))
-    return made.select(
+        result = result.lateralJoin(df.sparkSession.sql("SELECT 1").select(*columns).alias(qualifier))
+    return result.select(
         *(
             F.col(f"{quote_name(q)}.{quote_name(name)}") if q is not None else F.col(place).alias(name)
             for place, name, q in zip(places, names, chosen, strict=True)

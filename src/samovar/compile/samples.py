@@ -4,7 +4,7 @@ Spark draws by partition: the rows for a seed follow from how a query's rows lie
 keep. So such a sample is a source of the run: its rows are what Spark gives for everything before it, and are kept in
 the recording. What comes before it and feeds nothing else is not part of the run.
 
-Behind a join, an aggregate or a Python operator a sample with a seed is refused: it would take what comes before it
+Behind a join, an aggregate or a Python operator a sample with a seed is refused: it would take the operators before it
 out of the run.
 """
 
@@ -58,11 +58,11 @@ def check_samples(graph: Graph) -> None:
 
 def drawn_as_sources(graph: Graph) -> Graph:
     """The graph with samples that Spark draws as sources, without what only they are drawn from."""
-    made: dict[str, Op] = {}
+    sampled: dict[str, Op] = {}
     for name, op in reversed(list(graph.ops.items())):
         consumers = [c for c, _ in graph.consumers(name)]
-        if consumers and not any(c in made and name in made[c].inputs for c in consumers):
+        if consumers and not any(c in sampled and name in sampled[c].inputs for c in consumers):
             continue
-        made[name] = msgspec.structs.replace(op, inputs=()) if is_drawn(op) else op
-    ordered = {n: made[n] for n in graph.ops if n in made}
+        sampled[name] = msgspec.structs.replace(op, inputs=()) if is_drawn(op) else op
+    ordered = {n: sampled[n] for n in graph.ops if n in sampled}
     return Graph(graph.name, ordered, {n: live for n, live in graph.live.items() if n in ordered})

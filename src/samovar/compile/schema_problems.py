@@ -1,4 +1,4 @@
-"""Spark's complaints about an operator as sentences: what was expected, what was found, and what to do about it."""
+"""Spark's analysis errors about an operator as sentences: what was expected, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from samovar.errors import SchemaProblem, nearest
+from samovar.errors import SchemaProblem, did_you_mean
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
+from samovar.text import with_caret
 
 __all__ = ["explain_problem", "plain_text", "syntax_text"]
 
@@ -18,7 +19,7 @@ __all__ = ["explain_problem", "plain_text", "syntax_text"]
 def explain_problem(
     spark: SparkSession, operator: str, error: PySparkException, inputs: list[DataFrame], op: Op | None = None
 ) -> SchemaProblem:
-    """Spark's complaint about an operator: expected, got, and the nearest name or the input's types as a hint."""
+    """The error for Spark's analysis error: expected, got, and the nearest name or the input's types as a hint."""
     condition = str(error.getCondition() or "")
     parameters = error.getMessageParameters() or {}
     columns = [c for df in inputs for c in df.columns]
@@ -30,14 +31,16 @@ def explain_problem(
         return _unknown(operator, "a field of that struct", fields, wanted)
     if condition.startswith("UNRESOLVED_ROUTINE"):
         wanted = parameters.get("routineName", "").replace("`", "").split(".")[-1]
-        close = nearest(wanted, [f for f in _functions(spark) if f[:1].isalpha()])
+        functions = [str(r[0]) for r in spark.sql("SHOW FUNCTIONS").collect() if str(r[0])[:1].isalpha()]
         return SchemaProblem(
             f"Expected a function Spark knows, got '{wanted}'.",
             operator=operator,
-            hint=f"Did you mean '{close}'?" if close else "`SHOW FUNCTIONS` in Spark SQL lists them all.",
+            hint=did_you_mean(wanted, functions, "`SHOW FUNCTIONS` in Spark SQL lists them all."),
         )
     if condition.startswith("PARSE_") or "\n== SQL ==\n" in str(error):
-        return SchemaProblem(syntax_text(str(error)), operator=operator, hint=_syntax_hint(op))
+        example = "A condition is one SQL expression, such as \"amount > 100 AND country = 'DE'\"."
+        hint = example if isinstance(op, ops.Filter) else None
+        return SchemaProblem(syntax_text(str(error)), operator=operator, hint=hint)
     if condition.startswith("AMBIGUOUS"):
         wanted = parameters.get("name", "").replace("`", "") or "a column"
         names = " or ".join(f"{up}.{wanted}" for up in (op.inputs if op is not None else ()))
@@ -70,66 +73,48 @@ def _unknown_column(
     if isinstance(op, ops.Union) and op.by_name:
         for up, df in zip(op.inputs, inputs, strict=True):
             if wanted and wanted not in df.columns:
-                made = _unknown(
-                    operator, f"a column '{wanted}' in each input: '{up}' has", df.columns, wanted
-                )
-                text = f"Expected the column '{wanted}' in every input; '{up}' has {_listed(df.columns)}."
-                hint = made.hint if made.hint and "Did you" in made.hint else None
+                otherwise = "Add it there, or use allowMissingColumns=True to fill with null."
                 return SchemaProblem(
-                    text,
+                    f"Expected the column '{wanted}' in every input; '{up}' has {_listed(df.columns)}.",
                     operator=operator,
-                    hint=hint or "Add it there, or say allowMissingColumns=True to fill with null.",
+                    hint=did_you_mean(wanted.split(".")[-1], df.columns, otherwise),
                 )
-    if isinstance(op, ops.Select | ops.Sort | ops.Aggregate) and re.search(
-        r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I
-    ):
-        use = {"select": "selectExpr(...)", "sort": "sort(sv.expr(...))"}.get(op.kind, "an expression")
+    is_expression = re.search(r"[(+*/<>=]|\s(as|desc|asc)\b", wanted, re.I)
+    if is_expression and isinstance(op, ops.Select | ops.Sort | ops.Aggregate):
+        instead = "use selectExpr(...) for SQL text"
+        if not isinstance(op, ops.Select):
+            instead = "add the expression with withColumn before"
         return SchemaProblem(
             f"Expected the name of a column of its input ({_listed(columns)}), got the expression '{wanted}'.",
             operator=operator,
-            hint=f"A plain string is a column's name, as in PySpark; use {use} for SQL text."
-            if isinstance(op, ops.Select)
-            else "A plain string is a column's name, as in PySpark; add the expression with withColumn before.",
+            hint=f"A plain string is a column's name, as in PySpark; {instead}.",
         )
     return _unknown(operator, "a column of its input", columns, wanted)
 
 
 def _unknown(operator: str, what: str, known: list[str], wanted: str) -> SchemaProblem:
-    close = nearest(wanted.split(".")[-1], known)
     return SchemaProblem(
         f"Expected {what} ({_listed(known)}), got '{wanted}'.",
         operator=operator,
-        hint=f"Did you mean '{close}'?" if close else None,
+        hint=did_you_mean(wanted.split(".")[-1], known),
     )
-
-
-def _functions(spark: SparkSession) -> list[str]:
-    return [str(r[0]) for r in spark.sql("SHOW FUNCTIONS").collect()]
 
 
 def syntax_text(text: str) -> str:
     """A syntax error with the text and a caret under the place."""
-    said = _cleaned(text.split("\n== SQL ==")[0])
-    said = re.sub(r"\s*\(line \d+, pos \d+\)", "", said).rstrip(". ")
+    problem = _cleaned(text.split("\n== SQL ==")[0])
+    problem = re.sub(r"\s*\(line \d+, pos \d+\)", "", problem).rstrip(". ")
     at = re.search(r"\(line (\d+), pos (\d+)\)", text)
     body = text.split("\n== SQL ==\n")[1] if "\n== SQL ==\n" in text else ""
-    lines = [ln for ln in body.splitlines() if not re.fullmatch(r"-*\^\^\^", ln.strip())]
-    lines = [ln for ln in lines if ln.strip()]
+    lines = [line for line in body.splitlines() if not re.fullmatch(r"(-*\^\^\^)?", line.strip())]
     if at is None or not lines:
-        return f"Expected an SQL expression, got: {said}."
-    row, place = int(at.group(1)) - 1, int(at.group(2))
-    line = lines[min(row, len(lines) - 1)]
-    start = max(0, place - 70)
-    return f"Expected an SQL expression, got: {said}.\n    {line[start : start + 110]}\n    {' ' * (place - start)}^"
-
-
-def _syntax_hint(op: Op | None) -> str | None:
-    if isinstance(op, ops.Filter):
-        return "A condition is one SQL expression, such as \"amount > 100 AND country = 'DE'\"."
-    return None
+        return f"Expected an SQL expression, got: {problem}."
+    line = lines[min(int(at.group(1)), len(lines)) - 1]
+    return f"Expected an SQL expression, got: {problem}.{with_caret(line, int(at.group(2)))}"
 
 
 def plain_text(error: PySparkException) -> str:
+    """The message of an error of Spark's without its codes and plans."""
     return _cleaned(str(error).split("\n== ")[0].split(";\n")[0])[:1200]
 
 
@@ -141,7 +126,7 @@ def _cleaned(message: str) -> str:
 
 
 def _types(op: Op | None, inputs: list[DataFrame]) -> str | None:
-    """What the inputs look like; for a union beside each other."""
+    """The columns of the inputs with their types; for a union, where they differ."""
     if isinstance(op, ops.Union | ops.SetOperation) and len(inputs) == 2 and op is not None:
         one, two = inputs
         pairs = [

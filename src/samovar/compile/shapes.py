@@ -1,4 +1,4 @@
-"""How each operator behaves over epochs, told from its kind and the nature of its expressions. Pure: needs no Spark.
+"""How each operator behaves over epochs, by its kind and the nature of its expressions. Pure: needs no Spark.
 
 | shape      | over an epoch                                                                       |
 |------------|-------------------------------------------------------------------------------------|
@@ -50,7 +50,7 @@ _OVER = re.compile(r"\bover\b\s*(\(|\w)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Nature:
-    """What the expressions of an operator do with rows (`natures` asks Spark).
+    """What the expressions of an operator do with rows (found by `natures`).
 
     `gathers`: they look at many rows (aggregates, windows). `generates`: one row can give several. `volatile`: computed
     again, they may give something else. `undivided`: only one query over all rows gives what Spark would give.
@@ -76,7 +76,7 @@ def has_window(text: str) -> bool:
 
 
 def nature_by_names(text: str) -> Nature:
-    """A guess by the names of functions, for text that Spark cannot be asked about."""
+    """A guess by the names of functions, for text that Spark cannot analyse as a condition."""
     called = function_names(text)
     return Nature(
         gathers=bool(called & AGGREGATES) or has_window(text),
@@ -85,8 +85,8 @@ def nature_by_names(text: str) -> Nature:
     )
 
 
-def shape_of(op: Op, nature: Nature = Nature(), *, stateless: bool = False) -> Shape:  # noqa: B008 (it is frozen)
-    """The shape of an operator; `stateless` is what a Python operator's class says of itself."""
+def shape_of(op: Op, nature: Nature = Nature(), *, stateless: bool = False) -> Shape:
+    """The shape of an operator; `stateless`: whether a Python operator's class declares itself so."""
     match op:
         case _ if isinstance(op, ops.SOURCES) or is_drawn(op):
             return "source"

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, cast
 
 __all__ = [
     "AGGREGATES",
@@ -39,13 +40,16 @@ TokenKind = Literal["word", "quoted", "string", "number", "symbol"]
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _CLOSE = frozenset(_OPEN.values())
-_SPACE = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)+", re.DOTALL)
-_RAW_STRING = re.compile(r"[rR](?:'[^']*'|\"[^\"]*\")")
-_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
-_QUOTED = re.compile(r"`(?:[^`]|``)*`")
-_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?(?!\w)", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
-_SYMBOL = re.compile(r"<=>|->|=>|::|\|\||<=|>=|<>|!=|==|<<|>>|.", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<space>(?:\s+|--[^\n]*|/\*.*?\*/)+)
+    |(?P<string>[rR](?:'[^']*'|"[^"]*")|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|bd|Bd|bD|[LSYDFlsydf])?(?!\w))
+    |(?P<word>\w+)
+    |(?P<symbol><=>|->|=>|::|\|\||<=|>=|<>|!=|==|<<|>>|(?!/\*)[^'"`])""",
+    re.DOTALL | re.VERBOSE,
+)
+"""White space with comments, and the five kinds of tokens. An open quote or comment matches nothing."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*\Z")
 
 
@@ -97,7 +101,7 @@ class SqlTextError(ValueError):
 
 
 class UnsupportedSqlError(ValueError):
-    """The text is read, but has something in it that is beyond what a scanner can judge."""
+    """The text can be scanned, but has something in it that a scanner cannot judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +129,12 @@ def tokenise(sql: str) -> list[Token]:
     tokens: list[Token] = []
     place = 0
     while place < len(sql):
-        if space := _SPACE.match(sql, place):
-            place = space.end()
-            continue
-        kind: TokenKind
-        if found := _RAW_STRING.match(sql, place):
-            kind = "string"
-        elif sql[place] in "'\"":
-            found, kind = _STRING.match(sql, place), "string"
-        elif sql[place] == "`":
-            found, kind = _QUOTED.match(sql, place), "quoted"
-        elif found := _NUMBER.match(sql, place):
-            kind = "number"
-        elif found := _WORD.match(sql, place):
-            kind = "word"
-        else:
-            found, kind = _SYMBOL.match(sql, place), "symbol"
-        if found is None or (found.group() == "/" and sql.startswith("/*", place)):
+        token = _TOKEN.match(sql, place)
+        if token is None:
             raise SqlTextError("Expected a closing quote or comment, got the end of the text", sql, place)
-        tokens.append(Token(kind, found.group(), place, found.end()))
-        place = found.end()
+        if token.lastgroup != "space":
+            tokens.append(Token(cast(TokenKind, token.lastgroup), token.group(), place, token.end()))
+        place = token.end()
     return tokens
 
 
@@ -152,13 +142,11 @@ def matching_bracket(tokens: Sequence[Token], opening: int) -> int | None:
     """The index of the token that closes the bracket at index `opening`, or None."""
     expected: list[str] = []
     for index in range(opening, len(tokens)):
-        token = tokens[index]
-        if token.kind != "symbol":
-            continue
-        if token.text in _OPEN:
-            expected.append(_OPEN[token.text])
-        elif token.text in _CLOSE:
-            if not expected or expected.pop() != token.text:
+        text = tokens[index].text
+        if text in _OPEN:
+            expected.append(_OPEN[text])
+        elif text in _CLOSE:
+            if not expected or expected.pop() != text:
                 return None
             if not expected:
                 return index
@@ -166,23 +154,22 @@ def matching_bracket(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def split_top_level(tokens: Sequence[Token], separator: str = ",") -> list[list[Token]]:
-    """The runs of tokens between separators that stand outside all brackets; [] for no tokens."""
+    """The runs of tokens between separators (a symbol or a word) outside all brackets; [] for no tokens."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        if token.kind == "symbol":
-            depth += (token.text in _OPEN) - (token.text in _CLOSE)
-            if depth == 0 and token.text == separator:
-                parts.append([])
-                continue
-        parts[-1].append(token)
+        depth += (token.text in _OPEN) - (token.text in _CLOSE)
+        if depth == 0 and token.lower == separator:
+            parts.append([])
+        else:
+            parts[-1].append(token)
     return parts if tokens else []
 
 
 def split_alias(sql: str, name: str | None = None) -> tuple[str, str | None]:
     """The expression and its alias, if it has one: `("sum(x)", "total")` for "sum(x) AS total".
 
-    An alias without AS is only recognised when `name`, the output name that Spark gives, says that the last
+    An alias without AS is only recognised when `name`, the output name that Spark gives, shows that the last
     word is one: "x IS NULL" and "sum(x) total" look alike. A list of aliases, `AS (a, b)`, is left in the
     expression.
     """
@@ -216,7 +203,7 @@ def stars(sql: str) -> list[Star]:
         tokens = tokenise(sql)
     except SqlTextError:
         return []
-    found: list[Star] = []
+    columns: list[Star] = []
     for i, token in enumerate(tokens):
         before = tokens[i - 1] if i else None
         after = tokens[i + 1] if i + 1 < len(tokens) else None
@@ -236,8 +223,8 @@ def stars(sql: str) -> list[Star]:
         if counts and tokens[i - 2].lower == "count" and excluded is None:
             continue
         prefix = sql[tokens[start].start : tokens[i - 1].start] if start < i else ""
-        found.append(Star(prefix, token.end, excluded))
-    return found
+        columns.append(Star(prefix, token.end, excluded))
+    return columns
 
 
 def unqualified(sql: str, qualifiers: Collection[str]) -> str:
@@ -246,15 +233,15 @@ def unqualified(sql: str, qualifiers: Collection[str]) -> str:
         tokens = tokenise(sql)
     except SqlTextError:
         return sql
-    wanted = {q.lower() for q in qualifiers}
-    made, place = "", 0
+    dropped = {q.lower() for q in qualifiers}
+    written, place = "", 0
     for i, token in enumerate(tokens[:-2]):
         names = token.kind in ("word", "quoted") and tokens[i + 2].kind in ("word", "quoted")
         first = i == 0 or tokens[i - 1].text != "."
-        if names and first and tokens[i + 1].text == "." and token.name.lower() in wanted:
-            made += sql[place : token.start]
+        if names and first and tokens[i + 1].text == "." and token.name.lower() in dropped:
+            written += sql[place : token.start]
             place = tokens[i + 2].start
-    return made + sql[place:]
+    return written + sql[place:]
 
 
 def function_names(text: str) -> frozenset[str]:
@@ -263,22 +250,20 @@ def function_names(text: str) -> frozenset[str]:
         tokens = tokenise(text)
     except SqlTextError:
         return frozenset(w.lower() for w in re.findall(r"(\w+)\s*\(", text))
-    following = [*tokens[1:], None]
-    named = zip(tokens, following, strict=True)
-    return frozenset(t.text.lower() for t, after in named if after is not None and after.text == "(")
+    return frozenset(token.text.lower() for token, after in pairwise(tokens) if after.text == "(")
 
 
 def replace_calls(sql: str, replacement: Callable[[str, list[str]], str | None]) -> str:
-    """The text with some function calls written otherwise; unchanged if it cannot be read.
+    """The text with some function calls replaced; unchanged if it cannot be read.
 
-    `replacement` is asked about each call, inner ones first, with the function's name in lower case and the texts of
-    its arguments; None leaves the call as it is.
+    `replacement` is called for each call, inner ones first, with the function's name in lower case and the texts of its
+    arguments; it returns None to keep the call.
     """
     try:
         tokens = tokenise(sql)
     except SqlTextError:
         return sql
-    made, place, index = "", 0, 0
+    text, place, index = "", 0, 0
     while index < len(tokens):
         closing = matching_bracket(tokens, index + 1) if is_call(tokens, index) else None
         if closing is None:
@@ -289,10 +274,10 @@ def replace_calls(sql: str, replacement: Callable[[str, list[str]], str | None])
         args = [inside[arg[0].start : arg[-1].end] for arg in split_top_level(tokenise(inside)) if arg]
         qualified = index > 0 and tokens[index - 1].text == "."
         written = None if qualified else replacement(token.name.lower(), args)
-        made += sql[place : token.start]
-        made += f"{sql[token.start : opening.end]}{inside})" if written is None else written
+        text += sql[place : token.start]
+        text += f"{sql[token.start : opening.end]}{inside})" if written is None else written
         place, index = tokens[closing].end, closing + 1
-    return made + sql[place:]
+    return text + sql[place:]
 
 
 def is_plain_name(name: str) -> bool:
@@ -315,25 +300,21 @@ class AggregateCall:
 
 def is_call(tokens: Sequence[Token], index: int) -> bool:
     """Whether the token is the name of a function that is called."""
-    if (
-        index + 1 >= len(tokens)
-        or tokens[index + 1].text != "("
-        or tokens[index].kind not in ("word", "quoted")
-    ):
+    token = tokens[index]
+    if index + 1 >= len(tokens) or tokens[index + 1].text != "(" or token.kind not in ("word", "quoted"):
         return False
-    # `x LIKE ANY (...)` is no call of any().
-    return not (
-        tokens[index].lower in ("any", "some", "all") and index and tokens[index - 1].lower in _BEFORE_ANY
-    )
+    # `x LIKE ANY (...)` does not call any().
+    compared = index > 0 and tokens[index - 1].lower in _COMPARISONS
+    return not (compared and token.lower in ("any", "some", "all"))
 
 
-_BEFORE_ANY = frozenset(("like", "ilike", "rlike", "=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>"))
+_COMPARISONS = frozenset(("like", "ilike", "rlike", "=", "==", "<", ">", "<=", ">=", "<>", "!=", "<=>"))
 
 
 def aggregate_calls(sql: str) -> list[AggregateCall]:
     """The outermost aggregate calls, left to right; refuses what only the whole input can answer."""
     tokens = tokenise(sql)
-    found: list[AggregateCall] = []
+    calls: list[AggregateCall] = []
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -347,10 +328,10 @@ def aggregate_calls(sql: str) -> list[AggregateCall]:
                 if index and tokens[index - 1].text == ".":
                     raise UnsupportedSqlError("a qualified function name")
                 call, index = _read_call(sql, tokens, index, name)
-                found.append(call)
+                calls.append(call)
                 continue
         index += 1
-    return found
+    return calls
 
 
 def _read_call(sql: str, tokens: list[Token], index: int, name: str) -> tuple[AggregateCall, int]:
@@ -358,14 +339,10 @@ def _read_call(sql: str, tokens: list[Token], index: int, name: str) -> tuple[Ag
     if closing is None:
         raise UnsupportedSqlError("unbalanced brackets")
     inside = tokens[index + 2 : closing]
-    for place in range(len(inside)):
-        called = is_call(inside, place) and inside[place].name.lower() in AGGREGATES
-        if (
-            called
-            or inside[place].text == "=>"
-            or inside[place].lower in ("over", "select", "order", "limit")
-        ):
-            raise UnsupportedSqlError(f"{inside[place].text} inside {name}")
+    for place, token in enumerate(inside):
+        called = is_call(inside, place) and token.name.lower() in AGGREGATES
+        if called or token.text == "=>" or token.lower in ("over", "select", "order", "limit"):
+            raise UnsupportedSqlError(f"{token.text} inside {name}")
     distinct = bool(inside) and inside[0].lower == "distinct"
     if distinct or (len(inside) > 1 and inside[0].lower == "all"):
         inside = inside[1:]
@@ -388,10 +365,9 @@ def _read_call(sql: str, tokens: list[Token], index: int, name: str) -> tuple[Ag
             end += 2
         elif following == ["filter", "("] and where is None:
             stop = matching_bracket(tokens, end + 2)
-            if stop is None or tokens[end + 3].lower != "where":
-                raise UnsupportedSqlError("a FILTER that cannot be read")
             condition = tokens[end + 4 : stop]
-            if not condition or any(t.lower == "select" for t in condition):
+            subquery = any(t.lower == "select" for t in condition)
+            if stop is None or tokens[end + 3].lower != "where" or not condition or subquery:
                 raise UnsupportedSqlError("a FILTER that cannot be read")
             where = sql[condition[0].start : condition[-1].end]
             end = stop

@@ -1,11 +1,12 @@
-"""What a worker does about the coordinator's orders: the same for every worker, whatever it processes.
+"""How a worker carries out the coordinator's orders, whatever it processes.
 
 The tuple loop looks at `client.news` between tuples and at mini-steps, and calls `check` when it is set. Everything
-then happens on the processing thread, between two tuples: stopping and waiting, giving states, switching to other
-code. What is particular to the loop is asked of its `LoopHooks`.
+then happens on the processing thread, between two tuples: stopping and waiting, sending states, switching to other
+code. What depends on the loop is asked of its `LoopHooks`.
 
-While the loop waits for Spark (for its next batch, or for somebody to take one), it is between two tuples as well:
-between `leave` and `enter` the client's thread obeys in its place, so that a worker without work answers at once.
+While the loop waits for Spark (for its next input batch, or until Spark takes an output batch), it is between two
+tuples as well: between `leave` and `enter` the client's thread obeys in its place, so that an idle worker answers at
+once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from samovar.control import messages as m
 from samovar.control.client import Client
@@ -26,7 +29,7 @@ log = logging.getLogger("samovar.control")
 
 
 class TaskAbandoned(ControlError):
-    """The coordinator has no more use for the task: its epoch does not count."""
+    """The coordinator gave the task up: its epoch does not count."""
 
 
 class LoopHooks(Protocol):
@@ -38,7 +41,7 @@ class LoopHooks(Protocol):
         """The tuple being processed, or the next one."""
 
     def state(self, operator: str) -> tuple[int, bytes]:
-        """The bucket and the state of an operator, as bytes for whoever asked."""
+        """The bucket and the state of an operator; the state as bytes, which only the one who asked decodes."""
 
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
         """The tuples that wait at an operator, at most `limit`; and how many there are beyond."""
@@ -47,23 +50,23 @@ class LoopHooks(Protocol):
         """Switch operators to other code, with their state: all of them or, raising, none. Returns the first tuples."""
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
-        """The breakpoints that stand from now on. Credit given before is void."""
+        """Set the breakpoints that stand from now on. Credit for earlier ones is void."""
 
     def counted(self) -> list[m.TuplesCounted]:
-        """What was counted for each breakpoint that counts."""
+        """The tuples counted so far, for each breakpoint that counts."""
 
     def credit(self, breakpoint: str, upto: int) -> None:
-        """So many tuples may be counted for a breakpoint."""
+        """Let up to `upto` tuples be counted for a breakpoint."""
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """What each operator has taken and given in this task."""
+        """The tuples that each operator has taken and given in this task."""
 
     def figures(self) -> dict[str, m.Figures]:
         """Figures of each operator. Called on the client's thread: only reads."""
 
 
 class Agent:
-    """One task's dealings with the coordinator. For the processing thread."""
+    """Carries out the coordinator's orders for one task. For the processing thread."""
 
     def __init__(self, client: Client, hooks: LoopHooks) -> None:
         self.client = client
@@ -114,19 +117,19 @@ class Agent:
             self.client.send(m.TaskEnded(task=task.task, counts=self._hooks.counts()))
 
     def check(self) -> None:
-        """Obey what has come; returns when the worker may go on. Raises TaskAbandoned when it shall not."""
+        """Carry out the orders that have arrived; returns when the worker may go on. Raises TaskAbandoned."""
         self._obey_all()
         self._stay_stopped()
 
     def leave(self) -> None:
-        """The loop waits for Spark from now on: others may obey in its place."""
+        """The loop waits for Spark from now on: the client's thread obeys in its place."""
         with self._lock:
             self._outside = True
         if self.client.news:
             self._obey_outside()
 
     def enter(self) -> None:
-        """The loop is back. Returns when the worker may go on; raises TaskAbandoned when it shall not."""
+        """The loop is back. Returns when the worker may go on; raises TaskAbandoned when the task is given up."""
         with self._lock:
             self._outside = False
         if self._abandoned is not None:
@@ -161,23 +164,24 @@ class Agent:
         """Report a tuple that meets a breakpoint's condition; returns when the worker may go on."""
         self._reached = reached
         self.client.send(reached)
-        while self._unseen:
+        while self._is_unconfirmed():
             self._await()
         self._stay_stopped()
 
-    @property
-    def _unseen(self) -> bool:
+    def _is_unconfirmed(
+        self,
+    ) -> bool:  # a method, since type checkers do not see that `_await` changes the attribute
         return self._reached is not None
 
     def wait_for_credit(self, counted: m.TuplesCounted, there: Callable[[], bool]) -> None:
-        """Say that no credit is left for a breakpoint, and wait until there is, or until the worker may go on."""
+        """Report that no credit is left for a breakpoint; returns when there is some and the worker may go on."""
         self.client.send(counted)
         while not there():
             self._await()
         self._stay_stopped()
 
     def new_hold(self) -> str:
-        """A name for a hold that no other one has."""
+        """A name that no other hold has."""
         self._holds += 1
         task = self._task.task if self._task is not None else ""
         return f"{self.client.worker}/{task}/{self._holds}"
@@ -235,7 +239,7 @@ class Agent:
             each = {n: c for n, codes in orders.codes.items() for c in codes if c.version == version}
             self._switch(version, each)
         self._set_breakpoints(orders.breakpoints)
-        if self._reached is not None:  # it may not have been heard
+        if self._reached is not None:  # the report may have been lost with the connection
             self.client.send(self._reached)
         if orders.stop is not None:
             self._stop(orders.stop)
@@ -252,6 +256,7 @@ class Agent:
     def _stop(self, order: int) -> None:
         if self._task is not None:
             self._order = self.client.status.stopped = order
+            self.client.report()  # first: when all workers have stopped, their figures are of this moment
             self.client.send(m.Stopped(order=order, place=self._hooks.place()))
 
     def _go(self, order: int) -> None:
@@ -272,29 +277,20 @@ class Agent:
         self.client.send(m.Switched(version=version, switches=switches))
 
     def _give_state(self, wanted: m.StateWanted) -> None:
-        place = self._hooks.place()
+        given = m.StateGiven(request=wanted.request, operator=wanted.operator, place=self._hooks.place())
         try:
             bucket, body = self._hooks.state(wanted.operator)
-            given = m.StateGiven(
-                request=wanted.request, operator=wanted.operator, bucket=bucket, place=place, body=body
-            )
-            self.client.send(given)
-        except Exception as error:  # a state that cannot be pickled or is too large must not end the run
-            text = f"{type(error).__name__}: {error}"
-            self.client.send(
-                m.StateGiven(request=wanted.request, operator=wanted.operator, place=place, error=text)
-            )
+            self.client.send(replace(given, bucket=bucket, body=body))
+        except Exception as error:  # a state that cannot be pickled, or is too large, must not end the run
+            self.client.send(replace(given, error=f"{type(error).__name__}: {error}"))
 
     def _give_in_flight(self, wanted: m.InFlightWanted) -> None:
+        given = m.InFlightGiven(request=wanted.request, operator=wanted.operator)
         try:
             rows, more = self._hooks.in_flight(wanted.operator, wanted.limit)
-            given = m.InFlightGiven(
-                request=wanted.request, operator=wanted.operator, rows=tuple(rows), more=more
-            )
-            self.client.send(given)
+            self.client.send(replace(given, rows=tuple(rows), more=more))
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            self.client.send(m.InFlightGiven(request=wanted.request, operator=wanted.operator, error=text))
+            self.client.send(replace(given, error=f"{type(error).__name__}: {error}"))
 
     def _progress(self) -> m.TaskProgress | None:
         task = self._task

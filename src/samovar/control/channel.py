@@ -8,7 +8,7 @@ Handshake, with `key` the secret of the run (32 random bytes) and `|` concatenat
     coordinator  ->  HMAC-SHA256(key, "coordinator" | protocol | run | nonce_w | nonce_c)
 
 Both sides know afterwards that the other one has the secret and answered to this very nonce, so a recorded handshake
-is of no use. Nothing is decoded and no length is believed before that.
+cannot be played back. Nothing is decoded and no length is trusted before that.
 
 A frame is its length (4 bytes, big endian), a tag (16 bytes) and a message in MessagePack. The tag is HMAC-SHA256,
 cut to 16 bytes, over the frame's number and the message, with a key of this connection and direction: frames cannot
@@ -20,6 +20,8 @@ from __future__ import annotations
 import hmac
 import secrets
 import struct
+from functools import reduce
+from operator import or_
 from typing import Generic, TypeVar
 
 import msgspec
@@ -33,11 +35,9 @@ __all__ = [
     "PROOF_BYTES",
     "Challenge",
     "Wire",
-    "coordinator_wire",
     "new_secret",
     "prove",
     "verify_answer",
-    "wire_with",
 ]
 
 MAGIC = b"SMVR"
@@ -50,8 +50,14 @@ ANSWER_BYTES = 32
 
 T = TypeVar("T")
 _pack = msgspec.msgpack.Encoder().encode
-_from_worker: msgspec.msgpack.Decoder[FromWorker] = msgspec.msgpack.Decoder(FromWorker)
-_to_worker: msgspec.msgpack.Decoder[ToWorker] = msgspec.msgpack.Decoder(ToWorker)
+
+
+def _decoder(direction: type[T]) -> msgspec.msgpack.Decoder[T]:
+    """Decodes the messages of one direction, and refuses all others."""
+    return msgspec.msgpack.Decoder(reduce(or_, direction.__subclasses__()))
+
+
+_from_worker, _to_worker = _decoder(FromWorker), _decoder(ToWorker)
 
 
 def new_secret() -> bytes:
@@ -90,16 +96,11 @@ class Wire(Generic[T]):
         self._sent += 1
         return HEAD.pack(len(body)) + tag + body
 
-    @property
-    def waiting(self) -> int:
-        """Bytes of a frame that has not come whole."""
-        return len(self._buffer)
-
     def open(self, data: bytes) -> list[T]:
-        """The messages that are whole with these bytes. Raises ChannelProblem; the connection is of no use then."""
+        """The messages that these bytes complete. Raises ChannelProblem; the connection cannot be used after that."""
         buffer = self._buffer
         buffer += data
-        made: list[T] = []
+        messages: list[T] = []
         at = 0
         while len(buffer) - at >= HEAD.size:
             (length,) = HEAD.unpack_from(buffer, at)
@@ -114,16 +115,16 @@ class Wire(Generic[T]):
             tag = hmac.digest(self._in_key, self._received.to_bytes(8, "big") + body, "sha256")[:TAG]
             if not hmac.compare_digest(tag, bytes(buffer[at + HEAD.size : start])):
                 raise ChannelProblem(
-                    "A frame does not match its tag: it was altered, repeated or is not ours."
+                    "A frame does not match its tag: it was altered, repeated or sealed with another key."
                 )
             self._received += 1
             try:
-                made.append(self._decode(body))
+                messages.append(self._decode(body))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise ChannelProblem(f"Expected a message of protocol {PROTOCOL}, got {error}.") from None
             at = start + length
         del buffer[:at]
-        return made
+        return messages
 
 
 def _keys(secret: bytes, run: str, nonce_c: bytes, nonce_w: bytes) -> tuple[bytes, bytes]:
@@ -165,29 +166,8 @@ class Challenge:
 
     def wire(self, nonce: bytes, secret: bytes, run: str, limit: int = FRAME_LIMIT) -> Wire[FromWorker]:
         """The coordinator's end of the connection."""
-        return coordinator_wire(secret, run, self.nonce, nonce, limit)
-
-
-def coordinator_wire(
-    secret: bytes, run: str, nonce_c: bytes, nonce_w: bytes, limit: int = FRAME_LIMIT
-) -> Wire[FromWorker]:
-    """The coordinator's end after a handshake with these nonces."""
-    up, down = _keys(secret, run, nonce_c, nonce_w)
-    return Wire(out_key=down, in_key=up, decoder=_from_worker, limit=limit)
-
-
-def wire_with(
-    decoder: msgspec.msgpack.Decoder[T],
-    secret: bytes,
-    run: str,
-    nonces: tuple[bytes, bytes],
-    *,
-    host: bool,
-    limit: int = FRAME_LIMIT,
-) -> Wire[T]:
-    """An end of a connection for other messages than a worker's, after a handshake with these nonces (host's first)."""
-    up, down = _keys(secret, run, *nonces)
-    return Wire(out_key=down if host else up, in_key=up if host else down, decoder=decoder, limit=limit)
+        up, down = _keys(secret, run, self.nonce, nonce)
+        return Wire(out_key=down, in_key=up, decoder=_from_worker, limit=limit)
 
 
 def prove(challenge: bytes, secret: bytes, run: str) -> tuple[bytes, bytes, bytes]:

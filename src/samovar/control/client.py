@@ -1,11 +1,11 @@
 """A worker's end of the control channel: one connection per worker and run, kept between tasks.
 
-The processing thread looks at one attribute, `news`, between tuples: that is all an undisturbed tuple pays. A thread
-of the client reads the socket, sends the figures of `gauge` twice a second, and connects anew when the connection
-breaks, with growing pauses and what the worker's `status` is then. When the coordinator says goodbye, or cannot be
-reached for `give_up` seconds, the client is closed.
+The processing thread looks at one attribute, `news`, between tuples: that is the whole cost of a tuple without orders.
+A thread of the client reads the socket, sends the figures of `gauge` twice a second, and reconnects when the connection
+breaks, with growing pauses; its first message then is the worker's `status`. When the coordinator sends `Bye`, or
+cannot be reached for `give_up` seconds, the client is closed.
 
-After a fork the child has no client: it starts its own when it asks for one. Nothing a forked child does with an
+A forked child does not inherit a client: it starts one when it needs it. Nothing that a forked child does with an
 inherited client reaches the parent's connection.
 """
 
@@ -34,15 +34,13 @@ __all__ = ["Client", "WorkerStatus", "client_for", "forget_clients"]
 log = logging.getLogger("samovar.control")
 
 READ = 1 << 18
-REFUSALS = 3
-"""After so many refused handshakes in a row no further one is tried."""
 KEEP = 3
-"""Clients of so many runs are kept in a process."""
+"""Clients that a process keeps, of the runs it worked for last. A process that serves more runs in turn reconnects."""
 
 
 @dataclass
 class WorkerStatus:
-    """What a worker says of itself when it has to connect anew. Set by the processing thread, before it sends."""
+    """What a worker reports when it reconnects. Set by the processing thread, before it sends."""
 
     task: m.TaskBegun | None = None
     stopped: int | None = None
@@ -73,9 +71,9 @@ class Client:
         self.worker = f"{socket.gethostname()}-{self.pid}-{token_hex(3)}"
         self.status = WorkerStatus()
         self.gauge: Callable[[], m.TaskProgress | None] | None = None
-        """Gives the figures of the task; called on the client's thread, so it must only read."""
+        """Returns the figures of the task; called on the client's thread, so it must only read."""
         self.on_news: Callable[[], None] | None = None
-        """Called on the client's thread when something has come."""
+        """Called on the client's thread when messages have arrived."""
         self.closed = False
         self.why = ""
         """Why it is closed."""
@@ -96,13 +94,9 @@ class Client:
 
     # --- the processing thread --------------------------------------------------------------------------------------
 
-    def poll(self) -> bool:
-        """Whether there is something to `take`; the same as `news`, with the cost of a call."""
-        return self.news
-
     def take(self) -> list[m.ToWorker]:
-        """What has come, in order."""
-        self.news = False  # first: what comes from now on sets it again
+        """The messages that have arrived, in order."""
+        self.news = False  # first: a message that arrives from now on sets it again
         taken = []
         while self._inbox:
             taken.append(self._inbox.popleft())
@@ -111,10 +105,10 @@ class Client:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until there is something to take; False after `timeout`. Raises ChannelProblem when none will come."""
         with self._changed:
-            came = self._changed.wait_for(lambda: self.news or self.closed, timeout)
+            arrived = self._changed.wait_for(lambda: self.news or self.closed, timeout)
         if self.closed and not self.news:
             raise ChannelProblem(f"The coordinator of run {self.run} is gone: {self.why}.")
-        return came
+        return arrived
 
     def wait_connected(self, timeout: float) -> bool:
         """Wait until the connection stands."""
@@ -130,7 +124,7 @@ class Client:
         return self._sock is not None
 
     def send(self, message: m.Message) -> bool:
-        """Send; False when there is no connection: `status` is sent when there is one again."""
+        """Send; False when there is no connection. The message is lost then: `status` is sent on reconnecting."""
         with self._lock:
             if self._sock is None or self._wire is None or self.pid != os.getpid():
                 return False
@@ -142,8 +136,18 @@ class Client:
                 return False
             return True
 
+    def report(self) -> None:
+        """Send the figures of the task, or a sign of life where there are none."""
+        gauge = self.gauge
+        figures = None
+        try:
+            figures = gauge() if gauge is not None else None
+        except Exception:  # a dictionary changed size meanwhile, for example: the next report has them
+            log.debug("control: no figures", exc_info=True)
+        self.send(figures or m.Alive())
+
     def close(self, why: str = "closed") -> None:
-        """Say goodbye and close for good."""
+        """Send `Bye`, and close for good."""
         self.send(m.Bye(why=why))
         self._finish(why)
 
@@ -161,9 +165,8 @@ class Client:
             except ChannelProblem as error:
                 self._hang_up_safely()
                 if not self._met:
-                    self._finish(
-                        error.message
-                    )  # not our coordinator, or not our secret: trying again does not help
+                    # another program listens there, or the secret is wrong: trying again does not help
+                    self._finish(error.message)
                     return
             except OSError as error:
                 log.debug("control: no connection to %s: %s", self.address, error)
@@ -178,7 +181,7 @@ class Client:
             pause = min(2 * pause, longest)
 
     _met = False
-    """Whether the last connection came to stand."""
+    """Whether the last connection got through its handshake."""
 
     def _connect(self) -> None:
         sock = socket.create_connection(self.address, timeout=5)
@@ -189,9 +192,8 @@ class Client:
             answer = _exactly(sock, ANSWER_BYTES, refused=True)
             wire = verify_answer(answer, self._secret, self.run, nonce_c, nonce_w, self._limit)
             sock.settimeout(self._silence_seconds)
-            with (
-                self._lock
-            ):  # what is sent from now on comes behind the Hello, which says all that was before
+            # under the lock, so that messages sent from now on come after the Hello, which has all that was before
+            with self._lock:
                 sock.sendall(wire.seal(self._hello()))
                 self._sock, self._wire = sock, wire
         except BaseException:
@@ -219,7 +221,7 @@ class Client:
         sock, wire = self._sock, self._wire
         if sock is None or wire is None:
             return
-        heard = spoke = time.monotonic()
+        received = sent = time.monotonic()
         while not self.closed:
             ready = _readable(sock, self._figures_seconds)
             now = time.monotonic()
@@ -227,23 +229,13 @@ class Client:
                 data = sock.recv(READ)
                 if not data:
                     raise ConnectionResetError("closed by the coordinator")
-                heard = now
+                received = now
                 self._receive(wire.open(data))
-            elif now - heard > self._silence_seconds:
+            elif now - received > self._silence_seconds:
                 raise ConnectionResetError("the coordinator is silent")
-            if now - spoke >= self._figures_seconds:
-                spoke = now
-                self.send(self._figures() or m.Alive())
-
-    def _figures(self) -> m.TaskProgress | None:
-        gauge = self.gauge
-        if gauge is None:
-            return None
-        try:
-            return gauge()
-        except Exception:  # a dictionary that changed meanwhile, say: the next time will do
-            log.debug("control: no figures", exc_info=True)
-            return None
+            if now - sent >= self._figures_seconds:
+                sent = now
+                self.report()
 
     def _receive(self, messages: list[m.ToWorker]) -> None:
         bye = next((x for x in messages if isinstance(x, m.Bye)), None)
@@ -257,7 +249,7 @@ class Client:
             if on_news is not None:
                 on_news()
         if bye is not None:
-            self._finish(bye.why or "the coordinator said goodbye")
+            self._finish(bye.why or "the coordinator closed the connection")
 
     def _hang_up(self) -> None:
         """The caller holds the lock."""
@@ -282,7 +274,7 @@ class Client:
         self._hang_up_safely()
 
     def _after_fork(self) -> None:
-        """In a forked child: the connection and the thread are the parent's. Close the copy without a word."""
+        """In a forked child: the connection and the thread are the parent's. Close the copy, and send nothing."""
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 os.close(self._sock.detach())
@@ -331,12 +323,12 @@ _thread = _Thread()
 
 def client_for(address: tuple[str, int], run: str, secret: bytes) -> Client:
     """This thread's client for a run; connects in the background if there is none. Clients of old runs are closed."""
-    key = ((address[0], address[1]), run)  # a list, if it came through JSON
+    key = ((address[0], address[1]), run)  # the address is a list, if it came through JSON
     clients = _thread.clients
     client = clients.pop(key, None)
     if client is None or client.closed or client.pid != os.getpid():
         client = Client(key[0], run, secret)
-    clients[key] = client
+    clients[key] = client  # at the end: the first ones are those not used for longest
     for old in [clients.pop(k) for k in list(clients)[:-KEEP]]:
         old.close("other runs took its place")
     return client

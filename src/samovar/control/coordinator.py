@@ -3,9 +3,10 @@
 `send` can be called from any thread and never blocks: it hands the frame to the kernel at once, which is what makes a
 pause quick; what the kernel does not take is queued, and a peer whose queue outgrows its bound is dropped. Nothing a
 peer does, with or without the secret, delays another one: everything is non-blocking, a handshake has to be done in
-time, and a peer that says nothing whole for too long is dropped.
+time, and a peer that completes no message for too long is dropped.
 
-`heard` and `lost` are called on the coordinator's thread, in the order things happened; they must not block.
+`heard` (for each message) and `lost` (for each worker whose connection ends) are called on the coordinator's
+thread, in the order things happened; they must not block.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class Coordinator:
         return True
 
     def close(self, why: str = "the run has ended") -> None:
-        """Say goodbye and close everything. Workers do not connect again."""
+        """Send `Bye` to all workers, so that none reconnects, and close everything."""
         for worker in self.workers:
             self.send(worker, m.Bye(why=why))
         self._closing = True
@@ -163,7 +164,7 @@ class Coordinator:
             self._thread.join(10)
 
     def _stir(self) -> None:
-        with contextlib.suppress(OSError):  # full: it will wake up anyway; closed: nothing is left to do
+        with contextlib.suppress(OSError):  # full: the thread wakes up anyway; closed: nothing is left to do
             self._wake.send(b"\0")
 
     # --- the thread -------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class Coordinator:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # no file descriptors left, say: those that are there go on
+            except OSError as error:  # no file descriptors left, for example: connections that stand go on
                 log.warning("control: a connection could not be accepted: %s", error)
                 return
             sock.setblocking(False)
@@ -212,7 +213,7 @@ class Coordinator:
                 peer.write(peer.challenge.bytes, self._bound)
 
     def _attend(self, peer: _Peer, mask: int) -> None:
-        """Read and write what can be, and drop the peer if it is of no use."""
+        """Read and write as far as possible without blocking; drop the peer if it is broken or misbehaves."""
         try:
             if mask & selectors.EVENT_READ:
                 self._read(peer)
@@ -245,15 +246,14 @@ class Coordinator:
         assert peer.wire is not None
         messages = peer.wire.open(data)
         peer.seen += len(data)
-        if (
-            messages or peer.seen >= READ
-        ):  # a large message that keeps coming is a sign of life, a drip is not
+        # a large message that keeps arriving is a sign of life; a byte now and then is not
+        if messages or peer.seen >= READ:
             peer.heard, peer.seen = time.monotonic(), 0
         for message in messages:
             self._hear(peer, message)
 
     def _admit(self, peer: _Peer) -> bytes:
-        """Check the proof; returns what came behind it."""
+        """Check the proof; returns the bytes that came after it."""
         proof, rest = bytes(peer.proof[:PROOF_BYTES]), bytes(peer.proof[PROOF_BYTES:])
         answer, nonce = peer.challenge.check(proof, self.secret, self.run)
         with peer.lock:
@@ -271,21 +271,21 @@ class Coordinator:
             self._peers[message.worker] = peer
             self._strangers.pop(peer, None)
             if before is not None and before is not peer:
-                before.worker = ""  # the worker is here: its old connection is not missed
-                self._drop(before, "connected anew")
+                before.worker = ""  # the worker is connected: the end of its old connection is not reported
+                self._drop(before, "it reconnected")
         elif not peer.worker:
             raise ChannelProblem(f"Expected Hello, got {type(message).__name__}.")
         if not isinstance(message, m.Alive):
             self._heard(peer.worker, message)
 
     def _sweep(self, now: float) -> None:
-        """Drop those who take too long."""
+        """Drop peers whose handshake takes too long, and workers that are silent."""
         for peer in list(self._strangers):
             if now - peer.since > self._handshake_seconds:
                 self._drop(peer, "its handshake took too long")
         for peer in list(self._peers.values()):
             if now - peer.heard > self._silence_seconds:
-                self._drop(peer, f"nothing was heard of it for {self._silence_seconds:g} s")
+                self._drop(peer, f"it was silent for {self._silence_seconds:g} s")
 
     def _drop(self, peer: _Peer, why: str) -> None:
         if peer.sock.fileno() < 0:

@@ -1,8 +1,8 @@
 """Where everything about a running job comes together: commands, the workers' reports, the engine's, and what to do.
 
 The desk owns the state machine and the coordinator. Events are handled one at a time, in the order they come;
-messages to workers leave while their event is handled, so they are told in the same order. What only the engine can
-do is asked of its `EngineHooks`, one call at a time, too; these calls must not block for long nor call the desk.
+messages to workers leave while their event is handled, so they arrive in the same order. What only the engine can do is
+asked of its `EngineHooks`, one call at a time as well; these calls must not block for long nor call the desk.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Desk", "EngineHooks"]
 log = logging.getLogger("samovar.control")
 
 PRINTED = 2000
-"""Printed lines that are kept."""
+"""Printed lines that are kept: a screenful many times over, and bounded for operators that print each tuple."""
 
 
 class EngineHooks(Protocol):
@@ -39,13 +39,13 @@ class EngineHooks(Protocol):
         """Cancel the epoch's Spark jobs; returns at once."""
 
     def use_code(self, used: i.UseCode) -> None:
-        """Code of epochs that begin from now on."""
+        """Use this code in epochs that begin from now on."""
 
     def note(self, note: i.NoteHeld | i.NoteDecision | i.NoteSwitched) -> None:
-        """Something for the record."""
+        """Record this."""
 
     def end(self, why: str) -> None:
-        """The run is to end: `begin_epoch` gives False from now on."""
+        """End the run: `begin_epoch` returns False from now on."""
 
 
 class Desk:
@@ -63,12 +63,12 @@ class Desk:
         progress: Callable[[str, m.TaskProgress], None] | None = None,
         **options: Any,
     ) -> None:
-        """`patience`: seconds a command may wait for workers; `grace`: seconds a worker has to connect anew."""
+        """`patience`: seconds a command may wait for workers; `grace`: seconds a worker has to reconnect."""
         self.machine = Machine()
         self.progress: dict[str, m.TaskProgress] = {}
         """The last figures of each worker."""
         self.printed: deque[tuple[float, m.Printed]] = deque(maxlen=PRINTED)
-        """The last lines that operators printed, each with the time it came."""
+        """The last lines that operators printed, each with the time it arrived."""
         self._engine = engine
         self._patience = patience
         self._grace = grace
@@ -77,31 +77,32 @@ class Desk:
         self._gate = threading.Condition(self._lock)
         self._open = True
         self._over = False
+        self._closed = False
         self._names = count(1)
         self._waiting: dict[str, Future[i.CommandAnswer]] = {}
-        self._clock = _Clock()
         self.coordinator = Coordinator(run, self._heard, self._lost, host=host, port=port, **options)
 
     # --- people -----------------------------------------------------------------------------------------------------
 
     def ask(self, make: Callable[[str], e.RunCommand]) -> Future[i.CommandAnswer]:
-        """Hand a command in; `make` gets its name. The future has the answer, or CommandRefused."""
+        """Start a command; `make` is called with its name. The future has the answer, or CommandRefused."""
         with self._lock:
             name = f"c{next(self._names)}"
             answer: Future[i.CommandAnswer] = Future()
             self._waiting[name] = answer
             self._handle(make(name))
             if not answer.done():
-                self._clock.after(self._patience, lambda: self._out_of_patience(name))
+                timer = _after(self._patience, self._out_of_patience, name)
+                answer.add_done_callback(lambda _: timer.cancel())
         return answer
 
     def wait_for(self, there: Callable[[], bool], timeout: float | None = None) -> bool:
-        """Wait until something is so that may change with any event; False after `timeout`."""
+        """Wait until `there` returns True; it is called after each event. Returns False after `timeout` seconds."""
         with self._lock:
             return self._gate.wait_for(there, timeout)
 
     def stir(self) -> None:
-        """Have those who wait look again."""
+        """Have `wait_for` look again, after something outside the desk has changed."""
         with self._lock:
             self._gate.notify_all()
 
@@ -112,7 +113,7 @@ class Desk:
             return tuple(self.machine.holds.open.values())
 
     def decision(self, hold: str) -> m.Decision | None:
-        """What was decided about a held tuple; None: nothing yet."""
+        """The decision about a held tuple; None: there is none yet."""
         with self._lock:
             return self.machine.holds.decision(hold)
 
@@ -135,9 +136,23 @@ class Desk:
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
-        """What operators have taken and given, in committed epochs and in tasks of this one that have ended."""
+        """Tuples that operators have taken and given, in committed epochs and in tasks of this one that have ended."""
         with self._lock:
             return self.machine.breaks.counts
+
+    @property
+    def figures(self) -> tuple[tuple[str, m.TaskBegun, dict[str, m.Figures]], ...]:
+        """The last figures of each task under way: its worker, the task, and the figures by operator."""
+        with self._lock:
+            reports = [(worker, task, self.progress.get(worker)) for worker, task in self.busy]
+            return tuple((w, t, r.operators) for w, t, r in reports if r is not None and r.task == t.task)
+
+    def taken(self, operator: str) -> int:
+        """Tuples that an operator has taken in the run: in committed epochs, in tasks of this epoch that have ended,
+        and in tasks under way as their workers reported last."""
+        with self._lock:
+            running = sum(figures[operator].taken for _, _, figures in self.figures if operator in figures)
+            return self.counts.get(operator, (0, 0))[0] + running
 
     @property
     def busy(self) -> tuple[tuple[str, m.TaskBegun], ...]:
@@ -152,11 +167,11 @@ class Desk:
 
     def _out_of_patience(self, name: str) -> None:
         with self._lock:
-            if name not in self._waiting:
+            if name not in self._waiting or self._closed:
                 return
             self._handle(e.PatienceEnded(command=name))
             if name in self._waiting:
-                self._clock.after(self._patience, lambda: self._out_of_patience(name))
+                _after(self._patience, self._out_of_patience, name)
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
@@ -167,8 +182,10 @@ class Desk:
         expected: float | None = None,
         counts: Mapping[str, tuple[int, int]] | None = None,
     ) -> bool:
-        """Wait until an attempt may begin, and begin it; False when the run is to end instead. `counts`: what operators
-        have taken and given in committed epochs."""
+        """Wait until an attempt may begin, and begin it; False when the run is to end instead.
+
+        `counts`: the tuples that operators have taken and given in committed epochs.
+        """
         with self._lock:
             self._gate.wait_for(lambda: self._open or self._over)
             if self._over:
@@ -186,13 +203,13 @@ class Desk:
             return not self._over
 
     def report(self, event: e.Event) -> None:
-        """Tell what happened to the engine: epochs committed or failed, rows held, the end of the run."""
+        """Report an event of the engine: an epoch committed or failed, a row held, the end of the run."""
         with self._lock:
             self._handle(event)
 
     def close(self) -> None:
-        """Close the channel, after `RunEnded` was reported. Workers are told not to come back."""
-        self._clock.close()
+        """Close the channel, after `RunOver` was reported. Workers do not reconnect."""
+        self._closed = True
         self.coordinator.close()
 
     # --- workers ----------------------------------------------------------------------------------------------------
@@ -212,7 +229,7 @@ class Desk:
     def _lost(self, worker: str, why: str) -> None:
         with self._lock:
             self._handle(e.WorkerDropped(worker=worker))
-            self._clock.after(self._grace, lambda: self._gone(worker, why))
+            _after(self._grace, self._gone, worker, why)
 
     def _gone(self, worker: str, why: str) -> None:
         with self._lock:
@@ -223,7 +240,7 @@ class Desk:
     # --- carrying out -----------------------------------------------------------------------------------------------
 
     def _handle(self, event: e.Event) -> None:
-        """The caller holds the lock."""
+        """Handle an event. The caller holds the lock."""
         for order in self.machine.handle(event):
             try:
                 self._carry_out(order)
@@ -232,7 +249,7 @@ class Desk:
         self._gate.notify_all()
 
     def _carry_out(self, order: i.Instruction) -> None:
-        if isinstance(order, i.Tell):
+        if isinstance(order, i.Send):
             self.coordinator.send(order.worker, order.message)
         elif isinstance(order, i.Gate):
             self._open = order.open
@@ -253,41 +270,9 @@ class Desk:
             self._engine.note(order)
 
 
-class _Clock:
-    """Calls functions later, on one thread of its own."""
-
-    def __init__(self) -> None:
-        self._due: list[tuple[float, int, Callable[[], None]]] = []
-        self._changed = threading.Condition()
-        self._closed = False
-        self._numbers = count()
-        self._thread: threading.Thread | None = None
-
-    def after(self, seconds: float, call: Callable[[], None]) -> None:
-        with self._changed:
-            if self._closed:
-                return
-            self._due.append((time.monotonic() + seconds, next(self._numbers), call))
-            self._due.sort()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="samovar-clock", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _serve(self) -> None:
-        while True:
-            with self._changed:
-                while not self._closed and (not self._due or self._due[0][0] > time.monotonic()):
-                    self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
-                if self._closed:
-                    return
-                call = self._due.pop(0)[2]
-            try:
-                call()
-            except Exception:
-                log.exception("control: a timer failed")
+def _after(seconds: float, call: Callable[..., None], *arguments: str) -> threading.Timer:
+    """Call a function later, on a thread that does not keep the process alive."""
+    timer = threading.Timer(seconds, call, arguments)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,88 +1,80 @@
-"""A door to a run for people in other processes: requests and replies over a loopback socket.
+"""A door to a run for people in other processes: requests and replies over HTTP, on loopback.
 
-The handshake and the frames are those of the workers' channel (`channel.py`), with a secret of its own that lies in a
-file only the user can read. Each visitor has a thread, and requests of one visitor are carried out one after the other;
-several visitors do not wait for each other. What a request means is up to `answer`.
+A visitor posts the name of a command and its arguments, in MessagePack, with the run's name and secret as user and
+password. The secret lies in a file that only the user can read. Each request has a connection and a thread, so that
+visitors do not wait for each other; what a command does is up to the `answer` of the door.
 
-A visitor who is gone, hangs or talks nonsense harms nobody: its thread ends, or waits for it alone.
+A peer that is silent, sends nonsense or asks for too much cannot hold up the run: it is dropped after `SILENCE`
+seconds, no body is read before its secret is checked, and at most `VISITORS` connections are open at once. Peers
+without the secret can use these up, so that nobody can attach; the run goes on.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hmac
 import json
 import logging
 import os
-import pickle
+import secrets
 import socket
+import sys
 import threading
 from collections.abc import Callable
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socketserver import ThreadingTCPServer
 from typing import Any
 
 import msgspec
 
-from samovar.control.channel import (
-    ANSWER_BYTES,
-    CHALLENGE_BYTES,
-    PROOF_BYTES,
-    Challenge,
-    Wire,
-    new_secret,
-    prove,
-    verify_answer,
-    wire_with,
-)
-from samovar.control.messages import FRAME_LIMIT, Message
-from samovar.errors import ChannelProblem, RecordingError
+from samovar import errors
+from samovar.control.messages import FRAME_LIMIT
+from samovar.errors import ChannelProblem, RecordingError, SamovarError
 
-__all__ = ["ADDRESS", "Door", "Reply", "Request", "Visit", "read_address"]
+__all__ = ["ADDRESS", "Door", "Visit", "read_address"]
 
 log = logging.getLogger("samovar.control")
 
 ADDRESS = "attach.json"
-"""The file in a recording that says where its run can be visited."""
+"""The file in a recording with the address and the secret of its run."""
 VISITORS = 32
-HANDSHAKE = 5.0
-READ = 1 << 18
+"""Connections that are open at once. People at prompts need one each, and only while a command is carried out."""
+SILENCE = 5.0
+"""Seconds a peer on the same machine may take to send or to read the next bytes."""
 
 
-class Request(Message, tag="request", frozen=True, kw_only=True):
-    """What a visitor wants: a name, and arguments that only the run itself unpickles."""
+class Reply(msgspec.Struct, frozen=True):
+    """What a command returned, or its error: the name of the class, the text and the hint."""
 
-    do: str
-    body: bytes = b""
-
-
-class Reply(Message, tag="reply", frozen=True, kw_only=True):
-    """What came of it. With an `error`, its fields as plain data."""
-
-    body: bytes = b""
-    error: dict[str, str | None] | None = None
+    value: Any = None
+    error: tuple[str, str, str | None] | None = None
 
 
-_requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
-_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
-
-
-class Door:
+class Door(ThreadingTCPServer):
     """Listens for the visitors of one run, on loopback."""
 
-    def __init__(self, run: str, answer: Callable[[Request], Reply], folder: Path) -> None:
-        """`answer` is called on a visitor's thread and must not raise. The address goes into a file in `folder`."""
+    daemon_threads = True
+
+    def __init__(self, run: str, answer: Callable[[str, dict[str, Any]], Any], folder: Path) -> None:
+        """`answer` carries out a command on the thread of its request, and returns plain data. The address goes into
+        a file in `folder`."""
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.run = run
-        self.secret = new_secret()
+        self.secret = secrets.token_bytes(32)
         self._answer = answer
-        self._visitors: set[socket.socket] = set()
-        self._busy: set[socket.socket] = set()
-        self._turn = threading.Lock()
-        self._closed = threading.Event()
+        self._free = threading.BoundedSemaphore(VISITORS)
+        self._closed = False
         self._file = folder / ADDRESS
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=16)
         try:
-            self._write()
+            self._file.unlink(missing_ok=True)
+            with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                host, port = self.address
+                json.dump({"host": host, "port": port, "run": run, "secret": self.secret.hex()}, file)
         except BaseException:
-            self._listener.close()
+            self.server_close()
             raise
         self._thread = threading.Thread(target=self._serve, name=f"samovar-door-{run}", daemon=True)
         self._thread.start()
@@ -90,154 +82,127 @@ class Door:
     @property
     def address(self) -> tuple[str, int]:
         """Where it listens."""
-        host, port = self._listener.getsockname()[:2]
+        host, port = self.socket.getsockname()
         return host, port
 
-    def _write(self) -> None:
-        told = {
-            "host": self.address[0],
-            "port": self.address[1],
-            "run": self.run,
-            "secret": self.secret.hex(),
-        }
-        self._file.unlink(missing_ok=True)
-        with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({**told, "pid": os.getpid()}, file)
-
     def close(self) -> None:
-        """Nobody can visit any more; those who are there are sent away, after the answer they wait for."""
-        with self._turn:
-            self._closed.set()
-            visitors = list(self._visitors - self._busy)
+        """Let nobody in any more. Requests that are being carried out still get their replies."""
+        self._closed = True
         self._file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for sock in visitors:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # a connection wakes the thread that waits for visitors
+            socket.create_connection(self.address, SILENCE).close()
+        self._thread.join(SILENCE)
+
+    def carry_out(self, request: bytes) -> bytes:
+        """The reply to a request."""
+        try:
+            command, arguments = msgspec.msgpack.decode(request, type=tuple[str, dict[str, Any]])
+            reply = msgspec.msgpack.encode(Reply(self._answer(command, arguments)))
+            if len(reply) > FRAME_LIMIT:
+                raise ChannelProblem(
+                    f"Expected a reply of at most {FRAME_LIMIT:,} bytes, got {len(reply):,}.",
+                    hint="Ask for less at once.",
+                )
+            return reply
+        except Exception as error:
+            log.debug("door of %s: a request failed", self.run, exc_info=True)
+            text, hint = (error.text, error.hint) if isinstance(error, SamovarError) else (str(error), None)
+            return msgspec.msgpack.encode(Reply(error=(type(error).__name__, text, hint)))
 
     def _serve(self) -> None:
-        while not self._closed.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                if self._closed.is_set():
-                    return
-                log.debug("door of %s: a visitor could not be let in", self.run, exc_info=True)
-                continue
-            with self._turn:
-                full = self._closed.is_set() or len(self._visitors) >= VISITORS
-                if not full:
-                    self._visitors.add(sock)
-            if full:
-                sock.close()
-                continue
-            threading.Thread(
-                target=self._receive, args=(sock,), name=f"samovar-visitor-{self.run}", daemon=True
-            ).start()
+        with self:
+            while not self._closed:
+                self.handle_request()
 
-    def _receive(self, sock: socket.socket) -> None:
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        return self._free.acquire(blocking=False)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
-            with sock:
-                wire = self._greet(sock)
-                while True:
-                    data = sock.recv(READ)
-                    if not data:
-                        return
-                    for request in wire.open(data):
-                        if not self._carry_out(sock, wire, request):
-                            return
-        except (ChannelProblem, OSError) as error:
-            log.debug("door of %s: a visitor is gone: %s", self.run, error)
+            super().process_request_thread(request, client_address)
         finally:
-            with self._turn:
-                self._visitors.discard(sock)
+            self._free.release()
 
-    def _carry_out(self, sock: socket.socket, wire: Wire[Request], request: Request) -> bool:
-        """Answer a request; False when it was the last."""
-        with self._turn:
-            if self._closed.is_set():
-                return False
-            self._busy.add(sock)
-        try:
-            sock.sendall(self._sealed(wire, self._answer(request)))
-        finally:
-            with self._turn:
-                self._busy.discard(sock)
-        return not self._closed.is_set()
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.debug("door of %s: a visitor is gone: %r", self.run, sys.exception())
 
-    def _sealed(self, wire: Wire[Request], reply: Reply) -> bytes:
-        try:
-            return wire.seal(reply)
-        except ChannelProblem as problem:  # too large
-            return wire.seal(
-                Reply(error={"type": "ChannelProblem", "message": problem.message, "hint": problem.hint})
-            )
 
-    def _greet(self, sock: socket.socket) -> Wire[Request]:
-        sock.settimeout(HANDSHAKE)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        challenge = Challenge()
-        sock.sendall(challenge.bytes)
-        answer, nonce = challenge.check(_exactly(sock, PROOF_BYTES), self.secret, self.run)
-        sock.sendall(answer)
-        sock.settimeout(None)
-        return wire_with(_requests, self.secret, self.run, (challenge.nonce, nonce), host=True)
+class _Handler(BaseHTTPRequestHandler):
+    server: Door
+    timeout = SILENCE
+
+    def do_POST(self) -> None:
+        """Check the visitor, then carry out its request. Without a body nothing is asked but to be let in."""
+        door = self.server
+        shown = self.headers.get("Authorization", "").encode()
+        if not hmac.compare_digest(shown, _credentials(door.run, door.secret).encode()):
+            self.send_error(401)
+            return
+        length = int(self.headers.get("Content-Length", 0))
+        if not 0 <= length <= FRAME_LIMIT:
+            self.send_error(413)
+            return
+        reply = door.carry_out(self.rfile.read(length)) if length else b""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug("door of %s: " + format, self.server.run, *args)
 
 
 class Visit:
-    """A visitor's end. For one thread at a time."""
+    """A visitor of a run. For any thread; nothing is kept open between two requests."""
 
     def __init__(self, address: tuple[str, int], run: str, secret: bytes) -> None:
+        """Raises ChannelProblem when nobody listens at the address, or the visitor is not let in."""
         self.run = run
+        self._address = address
+        self._headers = {"Authorization": _credentials(run, secret)}
         try:
-            self._sock = socket.create_connection(address, timeout=HANDSHAKE)
-        except OSError as error:
+            self._post(b"")
+        except ConnectionRefusedError as error:
             raise ChannelProblem(
                 f"Expected run {run} at {address[0]}:{address[1]}, found nobody: {error}.",
                 hint="Its process is gone: `samovar run --resume` goes on with it.",
             ) from None
-        try:
-            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            proof, nonce_c, nonce_w = prove(_exactly(self._sock, CHALLENGE_BYTES), secret, run)
-            self._sock.sendall(proof)
-            verify_answer(_exactly(self._sock, ANSWER_BYTES), secret, run, nonce_c, nonce_w)
-            self._wire = wire_with(_replies, secret, run, (nonce_c, nonce_w), host=False, limit=FRAME_LIMIT)
-            self._sock.settimeout(None)
-        except (OSError, EOFError) as error:
-            self._sock.close()
+        except (OSError, HTTPException) as error:
             raise ChannelProblem(f"Run {run} did not let us in: {error}.") from None
-        except BaseException:
-            self._sock.close()
-            raise
 
-    def ask(self, do: str, **arguments: Any) -> Reply:
-        """Ask for something and wait for the reply."""
+    def ask(self, command: str, **arguments: Any) -> Any:
+        """What a command returns. Raises the error that it raised in the run's process, as far as it is Samovar's."""
         try:
-            self._sock.sendall(self._wire.seal(Request(do=do, body=pickle.dumps(arguments))))
-            while True:
-                data = self._sock.recv(READ)
-                if not data:
-                    raise ChannelProblem(
-                        f"Run {self.run} has ended.", hint="`samovar debug` looks at what it left."
-                    )
-                replies = self._wire.open(data)
-                if replies:
-                    return replies[0]
-        except OSError as error:
+            reply = self._post(msgspec.msgpack.encode((command, arguments)))
+        except ConnectionRefusedError:
+            raise ChannelProblem(
+                f"Run {self.run} has ended.", hint="`samovar debug` looks at what it left."
+            ) from None
+        except (OSError, HTTPException) as error:
             raise ChannelProblem(f"The connection to run {self.run} broke: {error}.") from None
+        if reply.error is not None:
+            raise _as_raised(*reply.error)
+        return reply.value
 
-    def close(self) -> None:
-        """Leave. The run goes on as it is."""
-        self._sock.close()
+    def _post(self, body: bytes) -> Reply:
+        connection = HTTPConnection(*self._address, timeout=SILENCE)
+        with contextlib.closing(connection):
+            connection.connect()
+            if body:
+                connection.sock.settimeout(None)  # a command may wait for the run
+            connection.request("POST", "/", body, self._headers)
+            response = connection.getresponse()
+            content = response.read(FRAME_LIMIT)
+        if response.status != 200:
+            raise HTTPException(response.reason)
+        return msgspec.msgpack.decode(content, type=Reply) if content else Reply()
 
 
 def read_address(folder: Path) -> tuple[tuple[str, int], str, bytes]:
     """Where a run can be visited: address, name, secret. Raises RecordingError when it cannot."""
     try:
-        told = json.loads((folder / ADDRESS).read_text())
-        return (told["host"], told["port"]), told["run"], bytes.fromhex(told["secret"])
+        content = json.loads((folder / ADDRESS).read_text())
+        return (content["host"], content["port"]), content["run"], bytes.fromhex(content["secret"])
     except FileNotFoundError:
         raise RecordingError(
             f"Expected a run that goes on, got {folder.name}, which does not.",
@@ -247,11 +212,13 @@ def read_address(folder: Path) -> tuple[tuple[str, int], str, bytes]:
         raise RecordingError(f"The address of run {folder.name} cannot be read: {error}.") from None
 
 
-def _exactly(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = sock.recv(size - len(data))
-        if not part:
-            raise EOFError("the connection was closed")
-        data += part
-    return data
+def _credentials(run: str, secret: bytes) -> str:
+    return "Basic " + base64.b64encode(f"{run}:{secret.hex()}".encode()).decode()
+
+
+def _as_raised(kind: str, text: str, hint: str | None) -> SamovarError:
+    """An error of the run's process as one of this process."""
+    known: type[SamovarError] = getattr(errors, kind, SamovarError)
+    error = known.__new__(known)
+    SamovarError.__init__(error, text, hint=hint)  # the constructors of kinds take other arguments
+    return error

@@ -1,13 +1,14 @@
 """What happens to a run: commands of people, reports of workers, reports of the engine. What goes into `machine.py`.
 
-Each event can say itself in words; the last few make up the story that a refusal tells.
+Each event has a sentence about itself; the sentences of the last few make up the story in a refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
+
+import msgspec
 
 from samovar.control import messages as m
 
@@ -44,100 +45,90 @@ PauseMode = Literal["direct", "aligned"]
 Consistency = Literal["strict", "backward", "none"]
 
 
-# --- events: commands of people -------------------------------------------------------------------------------------
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all events. `template`: the sentence about it, with fields of the event as `{0.field}`."""
+
+    template: ClassVar[str] = ""
+
+    @property
+    def words(self) -> str:
+        """The sentence about this event."""
+        return self.template.format(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunCommand:
-    """Somebody asks for something. `command` is its name; every command is answered or refused, once."""
+# --- commands of people ---------------------------------------------------------------------------------------------
+
+
+class RunCommand(Event, frozen=True, kw_only=True):
+    """Somebody asks for something. `command` is its name; every command is answered or refused, once.
+
+    The template of a command is what follows "somebody asked to".
+    """
 
     command: str
     by: str = ""
 
     @property
-    def words(self) -> str:
-        """What was asked, and by whom."""
-        return f"{self.by or 'somebody'} asked to {self.asks}"
-
-    @property
     def asks(self) -> str:
         """What was asked for, after "to"."""
-        raise NotImplementedError
+        return self.template.format(self)
+
+    @property
+    def words(self) -> str:
+        """What was asked for, and by whom."""
+        return f"{self.by or 'somebody'} asked to {self.asks}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PauseRequested(RunCommand):
+class PauseRequested(RunCommand, frozen=True, kw_only=True):
     """Stop: now, with tuples in flight (direct), or at the epoch's end (aligned). Answered when all has stopped."""
 
+    template = "pause ({0.mode})"
     mode: PauseMode = "direct"
     at: float = 0.0
 
-    @property
-    def asks(self) -> str:
-        return "pause" if self.mode == "direct" else "pause at the epoch's end"
+
+class ResumeRequested(RunCommand, frozen=True, kw_only=True):
+    """End a pause. Answered when every worker goes on, or is held by something else."""
+
+    template = "resume"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResumeRequested(RunCommand):
-    """Take a pause back. Answered when every worker goes on, or is held by something else."""
+class InspectRequested(RunCommand, frozen=True, kw_only=True):
+    """An operator's state in each worker that runs it, now. Answered when all have sent theirs."""
 
-    @property
-    def asks(self) -> str:
-        return "resume"
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectRequested(RunCommand):
-    """An operator's state in each worker that runs it, now. Answered when all have given theirs."""
-
+    template = "inspect '{0.operator}'"
     operator: str
 
-    @property
-    def asks(self) -> str:
-        return f"inspect '{self.operator}'"
 
-
-@dataclass(frozen=True, kw_only=True)
-class InFlightRequested(RunCommand):
+class InFlightRequested(RunCommand, frozen=True, kw_only=True):
     """The tuples that wait at an operator, from each worker that runs it."""
 
+    template = "list tuples in flight at '{0.operator}'"
     operator: str
     limit: int = 100
 
-    @property
-    def asks(self) -> str:
-        return f"list tuples in flight at '{self.operator}'"
 
-
-@dataclass(frozen=True, kw_only=True)
-class FreezeRequested(RunCommand):
+class FreezeRequested(RunCommand, frozen=True, kw_only=True):
     """Stop all workers for a look at all of them at one moment. Answered when nothing moves; then `FreezeEnded`."""
 
-    @property
-    def asks(self) -> str:
-        return "look at all workers at one moment"
+    template = "look at all workers at one moment"
 
 
-@dataclass(frozen=True, kw_only=True)
-class FreezeEnded:
+class FreezeEnded(Event, frozen=True, kw_only=True):
     """The look that a command asked for is over."""
 
+    template = "the look of command {0.command} was over"
     command: str
 
-    @property
-    def words(self) -> str:
-        return f"the look of command {self.command} was over"
 
-
-@dataclass(frozen=True, kw_only=True)
-class ModifyRequested(RunCommand):
+class ModifyRequested(RunCommand, frozen=True, kw_only=True):
     """Other logic, validated before. Answered when it is in force everywhere.
 
     `bodies` has code and state transfer for each Python operator; `native` names operators that live in Spark's plan,
     which changes between epochs only.
     """
 
-    bodies: Mapping[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    bodies: Mapping[str, tuple[bytes, bytes]] = {}
     native: tuple[str, ...] = ()
     consistency: Consistency = "strict"
 
@@ -147,189 +138,140 @@ class ModifyRequested(RunCommand):
         return f"modify {named} ({self.consistency})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionMade(RunCommand):
+class DecisionMade(RunCommand, frozen=True, kw_only=True):
     """What to do with a held tuple."""
 
+    template = "{0.kind} the tuple of hold {0.hold}"
     hold: str
     kind: m.DecisionKind
     row: bytes = b""
 
-    @property
-    def asks(self) -> str:
-        return f"{self.kind} the tuple of hold {self.hold}"
 
+class BreakRequested(RunCommand, frozen=True, kw_only=True):
+    """Pause at a breakpoint; `limit` is for a breakpoint that counts. Answered when all workers have it."""
 
-@dataclass(frozen=True, kw_only=True)
-class BreakRequested(RunCommand):
-    """Pause where a breakpoint says; `limit` is for one that counts. Answered when all workers know."""
-
+    template = "set breakpoint {0.breakpoint.name} at '{0.breakpoint.operator}'"
     breakpoint: m.Breakpoint
     limit: int = 0
 
-    @property
-    def asks(self) -> str:
-        return f"set breakpoint {self.breakpoint.name} at '{self.breakpoint.operator}'"
 
+class BreakTakenBack(RunCommand, frozen=True, kw_only=True):
+    """Remove a breakpoint."""
 
-@dataclass(frozen=True, kw_only=True)
-class BreakTakenBack(RunCommand):
-    """A breakpoint stands no more."""
-
+    template = "remove breakpoint {0.name}"
     name: str
 
-    @property
-    def asks(self) -> str:
-        return f"take back breakpoint {self.name}"
 
-
-@dataclass(frozen=True, kw_only=True)
-class StopRequested(RunCommand):
+class StopRequested(RunCommand, frozen=True, kw_only=True):
     """End the run. Answered when it has ended."""
 
-    @property
-    def asks(self) -> str:
-        return "stop the run"
+    template = "stop the run"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PatienceEnded:
+class PatienceEnded(Event, frozen=True, kw_only=True):
     """A command has waited long enough: what is missing is done without, or by doing the epoch again."""
 
+    template = "command {0.command} had waited long enough"
     command: str
 
-    @property
-    def words(self) -> str:
-        return f"command {self.command} had waited long enough"
+
+# --- reports of workers ---------------------------------------------------------------------------------------------
 
 
-# --- events: workers ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reported:
-    """A worker said something."""
+class Reported(Event, frozen=True, kw_only=True):
+    """A worker sent a message."""
 
     worker: str
     message: m.FromWorker
 
     @property
     def words(self) -> str:
-        said = self.message
-        about = {
-            m.Hello: "presented itself",
-            m.TaskEnded: "ended its task",
-            m.Stopped: "stopped",
-            m.WentOn: "went on",
-            m.StateGiven: "gave a state",
-            m.InFlightGiven: "gave tuples in flight",
-            m.Bye: "said goodbye",
-        }.get(type(said), type(said).__name__)
-        if isinstance(said, m.TaskBegun):
-            about = f"began a task of epoch {said.epoch} ({', '.join(said.operators)})"
-        elif isinstance(said, m.Held):
-            about = f"held a tuple at '{said.place.operator}': {said.error}"
-        elif isinstance(said, m.Reached):
-            about = f"reached breakpoint {said.breakpoint} at '{said.place.operator}'"
-        elif isinstance(said, m.Armed):
-            about = f"knows of breakpoints {', '.join(said.breakpoints)}"
-        elif isinstance(said, m.TuplesCounted):
-            about = f"counted {said.used:,} tuples for breakpoint {said.breakpoint}"
-        elif isinstance(said, m.Switched):
-            about = f"could not take version {said.version}" if said.error else f"took version {said.version}"
+        match self.message:
+            case m.TaskBegun(epoch=epoch, operators=operators):
+                about = f"began a task of epoch {epoch} ({', '.join(operators)})"
+            case m.Switched(version=version, error=error):
+                about = f"could not take version {version}" if error else f"took version {version}"
+            case message:
+                about = _REPORTS.get(type(message), type(message).__name__).format(message)
         return f"worker {self.worker} {about}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerDropped:
+_REPORTS: Mapping[type, str] = {
+    m.Hello: "connected",
+    m.TaskEnded: "ended its task",
+    m.Stopped: "stopped",
+    m.WentOn: "went on",
+    m.StateGiven: "sent a state",
+    m.InFlightGiven: "sent tuples in flight",
+    m.Held: "held a tuple at '{0.place.operator}': {0.error}",
+    m.Reached: "reached breakpoint {0.breakpoint} at '{0.place.operator}'",
+    m.Armed: "has its breakpoints",
+    m.TuplesCounted: "counted {0.used:,} tuples for breakpoint {0.breakpoint}",
+    m.Bye: "disconnected",
+}
+
+
+class WorkerDropped(Event, frozen=True, kw_only=True):
     """A worker's connection broke; it may be back in a moment."""
 
+    template = "the connection to worker {0.worker} broke"
     worker: str
 
-    @property
-    def words(self) -> str:
-        return f"the connection to worker {self.worker} broke"
 
-
-@dataclass(frozen=True, kw_only=True)
-class WorkerVanished:
+class WorkerVanished(Event, frozen=True, kw_only=True):
     """A worker is gone, and its task with it."""
 
+    template = "worker {0.worker} vanished ({0.why})"
     worker: str
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        return f"worker {self.worker} vanished{f' ({self.why})' if self.why else ''}"
+    why: str = "for an unknown reason"
 
 
-# --- events: the engine ---------------------------------------------------------------------------------------------
+# --- reports of the engine ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochBegun:
+class EpochBegun(Event, frozen=True, kw_only=True):
     """An attempt at an epoch starts. `expected`: seconds it will probably take, if known."""
 
+    template = "epoch {0.epoch} began"
     epoch: int
     attempt: str
     at: float = 0.0
     expected: float | None = None
-    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """What operators have taken and given in the epochs committed so far."""
-
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} began"
+    counts: Mapping[str, tuple[int, int]] = {}
+    """The tuples that operators took and gave in the epochs committed so far."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochDone:
-    """The epoch counts. `counts`: what operators have taken and given up to its end."""
+class EpochDone(Event, frozen=True, kw_only=True):
+    """The epoch counts. `counts`: the tuples that operators took and gave up to its end."""
 
+    template = "epoch {0.epoch} was committed"
     epoch: int
-    counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} was committed"
+    counts: Mapping[str, tuple[int, int]] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpochGivenUp:
+class EpochGivenUp(Event, frozen=True, kw_only=True):
     """The attempt is over and does not count: cancelled, or lost by Spark. The engine will try again."""
 
+    template = "epoch {0.epoch} was given up ({0.why})"
     epoch: int
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        return f"epoch {self.epoch} was given up{f' ({self.why})' if self.why else ''}"
+    why: str = "for an unknown reason"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowHeld:
+class RowHeld(Event, frozen=True, kw_only=True):
     """A row on which an expression failed inside Spark, found after its epoch was given up."""
 
+    template = "'{0.held.place.operator}' failed on a row inside Spark: {0.held.error}"
     held: m.Held
 
-    @property
-    def words(self) -> str:
-        return f"'{self.held.place.operator}' failed on a row inside Spark: {self.held.error}"
 
+class BreakReached(Event, frozen=True, kw_only=True):
+    """A tuple of the last epoch meets a condition that only its end shows: pause before the next epoch."""
 
-@dataclass(frozen=True, kw_only=True)
-class BreakReached:
-    """A tuple of the last epoch meets a condition that only its end shows: pause before the next one."""
-
+    template = "breakpoint {0.reached.breakpoint} was reached at '{0.reached.place.operator}'"
     reached: m.Reached
 
-    @property
-    def words(self) -> str:
-        return f"breakpoint {self.reached.breakpoint} was reached at '{self.reached.place.operator}'"
 
-
-@dataclass(frozen=True, kw_only=True)
-class RunOver:
+class RunOver(Event, frozen=True, kw_only=True):
     """The engine is done. With `error`: it failed."""
 
     error: str = ""
@@ -339,36 +281,9 @@ class RunOver:
         return f"the run failed: {self.error}" if self.error else "the run ended"
 
 
-@dataclass(frozen=True, kw_only=True)
-class DriverRestarted:
-    """A recorded run is taken up by a new process, as it was left: paused, with tuples held, with modified code.
+class DriverRestarted(Event, frozen=True, kw_only=True):
+    """A recorded run is continued by a new process, with the decisions about tuples that were made before."""
 
-    No worker is left, and nothing is in flight: what was not committed is done again.
-    """
-
-    paused: bool = False
-    held: tuple[m.Held, ...] = ()
-    codes: Mapping[str, tuple[m.CodeVersion, ...]] = field(default_factory=dict)
+    template = "a new process continued the run"
     skip_all: tuple[m.SkipAllDecision, ...] = ()
     decisions: tuple[m.TupleDecision, ...] = ()
-
-    @property
-    def words(self) -> str:
-        return "a new process took the run up"
-
-
-Event = (
-    RunCommand
-    | FreezeEnded
-    | PatienceEnded
-    | Reported
-    | WorkerDropped
-    | WorkerVanished
-    | EpochBegun
-    | EpochDone
-    | EpochGivenUp
-    | RowHeld
-    | BreakReached
-    | RunOver
-    | DriverRestarted
-)

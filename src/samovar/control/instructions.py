@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from samovar.control import messages as m
 from samovar.errors import CommandRefused
@@ -18,36 +19,32 @@ __all__ = [
     "NoteHeld",
     "NoteSwitched",
     "Refuse",
-    "Tell",
+    "Send",
     "UseCode",
 ]
 
 
-@dataclass(frozen=True)
-class Tell:
+class Send(msgspec.Struct, frozen=True):
     """Send a worker a message."""
 
     worker: str
     message: m.ToWorker
 
 
-@dataclass(frozen=True)
-class CancelEpoch:
+class CancelEpoch(msgspec.Struct, frozen=True):
     """Cancel the epoch's Spark jobs; report `EpochGivenUp`, or `EpochDone` if it came too late."""
 
     epoch: int
     why: str
 
 
-@dataclass(frozen=True)
-class Gate:
-    """Whether an attempt at an epoch may begin. Holds until the next one."""
+class Gate(msgspec.Struct, frozen=True):
+    """Whether an attempt at an epoch may begin. In force until the next `Gate`."""
 
     open: bool
 
 
-@dataclass(frozen=True)
-class UseCode:
+class UseCode(msgspec.Struct, frozen=True):
     """Code in force from here on, in epochs begun later; operators not named have what the run started with.
 
     `native` names operators of Spark's plan that change with it.
@@ -55,13 +52,12 @@ class UseCode:
 
     version: int
     codes: Mapping[str, tuple[m.CodeVersion, ...]]
-    """For each operator all versions, in order: a state made by an older one is transferred step by step."""
+    """All versions of each operator, in order: the state of an older version is transferred step by step."""
     native: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class CommandAnswer:
-    """A command has been carried out. `given` are the workers' answers; `missing` workers gave none."""
+class CommandAnswer(msgspec.Struct, frozen=True):
+    """A command has been carried out. `given`: the answers of workers; `missing`: workers that sent none."""
 
     command: str
     state: str
@@ -70,24 +66,21 @@ class CommandAnswer:
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Refuse:
+class Refuse(msgspec.Struct, frozen=True):
     """A command is not carried out; nothing has changed by it."""
 
     command: str
     error: CommandRefused
 
 
-@dataclass(frozen=True)
-class NoteHeld:
+class NoteHeld(msgspec.Struct, frozen=True):
     """For the record: a tuple is held."""
 
     held: m.Held
 
 
-@dataclass(frozen=True)
-class NoteDecision:
-    """For the record: what was decided about a held tuple, and what stands because of it."""
+class NoteDecision(msgspec.Struct, frozen=True):
+    """For the record: the decision about a held tuple, and what stands because of it."""
 
     hold: str
     kind: m.DecisionKind
@@ -95,8 +88,7 @@ class NoteDecision:
     skip_all: m.SkipAllDecision | None = None
 
 
-@dataclass(frozen=True)
-class NoteSwitched:
+class NoteSwitched(msgspec.Struct, frozen=True):
     """For the record: where operators in a worker switched to other code. Counts if the attempt it happened in does."""
 
     epoch: int
@@ -106,15 +98,14 @@ class NoteSwitched:
     switches: tuple[m.SwitchPoint, ...]
 
 
-@dataclass(frozen=True)
-class EndRun:
+class EndRun(msgspec.Struct, frozen=True):
     """Leave the loop over epochs and report `RunOver`."""
 
     why: str
 
 
 Instruction = (
-    Tell
+    Send
     | CancelEpoch
     | Gate
     | UseCode

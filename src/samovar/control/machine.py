@@ -1,19 +1,18 @@
 """The run's state machine: an event in, instructions out. No clock, no threads, no input or output.
 
-Handling an event changes what is wanted; `run_state.py` then gives the instructions that make up the difference between
-what is wanted and what was told and done. So any number of wishes can stand at once: a pause while a tuple is held, a
-modification while paused, a worker that vanishes in between.
+Handling an event changes what is wanted; `run_state.py` then returns the instructions that make up the difference
+between what is wanted and what workers were ordered and did. So any number of wishes can stand at once: a pause while a
+tuple is held, a modification while paused, a worker that vanishes in between.
 
 Guarantees:
 
 - Every command is answered or refused exactly once, given that the engine reports each epoch's end, that workers
   answer or vanish, and that `PatienceEnded` comes for a command that waits too long.
-- No worker is told to go on while a pause, a held tuple or a barrier of a modification stands.
-- A worker is told a version of an operator's code at most once per connection and task, and ignores what it has.
+- No worker is ordered to go on while a pause, a held tuple or a barrier of a modification stands.
+- A worker is sent a version of an operator's code at most once per connection and task, and ignores a version it has.
 - What does not fit the state is refused with the story that led there; a refused command changes nothing.
 
-Not promised: that a worker whose connection broke stops. It keeps doing what it was told until it is back or
-vanishes.
+Not promised: that a worker whose connection broke stops. It keeps to its last order until it is back or vanishes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ from samovar.control.state.worker_roster import KnownWorker
 __all__ = ["LET_FINISH", "Machine"]
 
 LET_FINISH = 0.25
-"""An epoch without Python tasks that will be over in so many seconds is not cancelled by a direct pause."""
+"""Seconds. An epoch without Python tasks that is expected to end within them is not cancelled by a direct pause: doing
+it again would take longer than waiting."""
 
 
 class Machine(RunState):
@@ -55,7 +55,7 @@ class Machine(RunState):
             e.PatienceEnded: self._on_patience_ended,
             e.Reported: self._on_report,
             e.WorkerDropped: self._on_dropped,
-            e.WorkerVanished: self._on_vanished,
+            e.WorkerVanished: lambda event: self._forget(event.worker),
             e.EpochBegun: self._on_begun,
             e.EpochDone: self._on_epoch_over,
             e.EpochGivenUp: self._on_epoch_over,
@@ -70,20 +70,21 @@ class Machine(RunState):
             m.TaskEnded: self._task_ended,
             m.Stopped: self._did,
             m.WentOn: self._did,
-            m.StateGiven: self._given,
-            m.InFlightGiven: self._given,
+            m.StateGiven: lambda member, given: self._asks.given(member.name, given),
+            m.InFlightGiven: lambda member, given: self._asks.given(member.name, given),
             m.Switched: self._switched,
             m.Held: self._held,
             m.Reached: self._reached,
-            m.Armed: lambda member, said: self.breaks.armed(member.name, said.breakpoints),
-            m.TuplesCounted: lambda member, said: self.breaks.hear(member.name, said),
+            m.Armed: lambda member, armed: self.breaks.armed(member.name, armed.breakpoints),
+            m.TuplesCounted: lambda member, counted: self.breaks.count(member.name, counted),
             m.Bye: lambda member, _: self._forget(member.name),
         }
 
     # --- events -----------------------------------------------------------------------------------------------------
 
     def handle(self, event: e.Event) -> list[i.Instruction]:
-        """What to do about an event, in this order. Raises CommandRefused for a report of the engine that cannot be."""
+        """What to do about an event, in this order. Raises CommandRefused for a report of the engine that contradicts
+        the state."""
         self._out = []
         if isinstance(event, e.RunCommand) and (self._ended or self._ending):
             self._late(event)
@@ -91,7 +92,7 @@ class Machine(RunState):
             self._handlers[type(event)](event)
             self._settle()
         if not (isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)):
-            self._told.append(event.words)
+            self._story.append(event.words)
         return self._out
 
     def _late(self, command: e.RunCommand) -> None:
@@ -153,7 +154,7 @@ class Machine(RunState):
         members = self.workers.running(event.operator)
         for worker, message in self._asks.ask(event, [w.name for w in members]):
             if self.workers.get(worker).connected:
-                self._tell(worker, message)
+                self._send(worker, message)
 
     def _on_modify(self, event: e.ModifyRequested) -> None:
         if self._modification is not None:
@@ -167,8 +168,8 @@ class Machine(RunState):
 
     def _on_decision(self, event: e.DecisionMade) -> None:
         if event.hold not in self.holds.open:
-            known = ", ".join(self.holds.open) or "nothing"
-            self._refuse(event.command, f"Expected a tuple that is held ({known}), got {event.hold!r}.")
+            known = ", ".join(self.holds.open) or "none"
+            self._refuse(event.command, f"No held tuple {event.hold!r}. Held tuples: {known}.")
             return
         if event.kind == "edit" and not event.row:
             self._refuse(
@@ -180,35 +181,35 @@ class Machine(RunState):
                 i.NoteDecision(effect.decision.hold, event.kind, effect.standing, effect.skip_all)
             )
             if effect.worker is not None and self.workers.get(effect.worker).connected:
-                self._tell(effect.worker, effect.decision)
+                self._send(effect.worker, effect.decision)
             if effect.skip_all is not None:
                 for member in self.workers.running(effect.skip_all.operator):
                     if member.connected:
-                        self._tell(member.name, effect.skip_all)
+                        self._send(member.name, effect.skip_all)
         self._answer(event.command, "takes effect on resume" if self._pause == "direct" else "")
 
     def _on_break(self, event: e.BreakRequested) -> None:
-        made = ActiveBreakpoint(event.breakpoint, event.limit, command=event.command)
-        if event.breakpoint.counts and self.breaks.counted(made) >= event.limit:
-            words = "taken" if event.breakpoint.counts == "taken" else "given"
+        breakpoint = event.breakpoint
+        active = ActiveBreakpoint(breakpoint, event.limit, command=event.command)
+        if breakpoint.counts and self.breaks.counted(active) >= event.limit:
             self._refuse(
                 event.command,
-                f"Expected a number of tuples still to come, got {event.limit:,}: '{event.breakpoint.operator}' has "
-                f"{words} {self.breaks.counted(made):,}.",
+                f"Expected a number of tuples still to come, got {event.limit:,}: '{breakpoint.operator}' has "
+                f"{breakpoint.counts} {self.breaks.counted(active):,}.",
                 "Go back to that moment instead: sv.open(run.recording).jump(...).",
             )
             return
-        self.breaks.active[event.breakpoint.name] = made
-        if not event.breakpoint.at_end:
-            made.unarmed = {w.name for w in self.workers.running(event.breakpoint.operator)}
-        self._tell_breakpoints()
+        self.breaks.active[breakpoint.name] = active
+        if not breakpoint.at_end:
+            active.unarmed = {w.name for w in self.workers.running(breakpoint.operator)}
+        self._send_breakpoints()
 
     def _on_break_taken_back(self, event: e.BreakTakenBack) -> None:
         if self.breaks.active.pop(event.name, None) is None:
-            known = ", ".join(self.breaks.active) or "there is none"
-            self._refuse(event.command, f"Expected a breakpoint ({known}), got {event.name!r}.")
+            known = ", ".join(self.breaks.active) or "none"
+            self._refuse(event.command, f"No breakpoint {event.name!r}. Breakpoints: {known}.")
             return
-        self._tell_breakpoints()
+        self._send_breakpoints()
         self._answer(event.command)
 
     def _on_stop(self, event: e.StopRequested) -> None:
@@ -232,7 +233,7 @@ class Machine(RunState):
             self._refuse(name, "Not every worker stopped in time for a look at all of them.")
         elif name in self._resuming:
             self._resuming.remove(name)
-            self._answer(name, "not every worker has said that it goes on")
+            self._answer(name, "not every worker has confirmed that it goes on")
         elif self._modification is not None and self._modification.command == name:
             if self._modification.at_epoch_end or self._cancelling:
                 self._modification.command = ""
@@ -245,7 +246,7 @@ class Machine(RunState):
                 self._cancel("a worker did not take other code in time")
         elif name in self.breaks.commands():
             self.breaks.answered(name)
-            self._answer(name, "not every worker has said that it knows of it")
+            self._answer(name, "not every worker has confirmed the breakpoint")
         elif name in self._stopping:
             self._stopping.remove(name)
             self._answer(name, "it is being stopped")
@@ -263,9 +264,6 @@ class Machine(RunState):
         if event.worker in self.workers:
             self.workers.get(event.worker).connected = False
 
-    def _on_vanished(self, event: e.WorkerVanished) -> None:
-        self._forget(event.worker)
-
     def _forget(self, worker: str) -> None:
         self.workers.drop(worker)
         self.holds.forget_worker(worker)
@@ -277,7 +275,7 @@ class Machine(RunState):
     def _hello(self, member: KnownWorker, hello: m.Hello) -> None:
         member.connected = True
         if self._ended:
-            self._tell(member.name, m.Bye(why="the run has ended"))
+            self._send(member.name, m.Bye(why="the run has ended"))
         elif hello.task is None:
             self._task_over(member)
         else:
@@ -287,26 +285,26 @@ class Machine(RunState):
                 self._catch_up(member, hello)
 
     def _catch_up(self, member: KnownWorker, hello: m.Hello) -> None:
-        """Take from a Hello what was said, or asked, while there was no connection."""
+        """Take from a Hello what happened while there was no connection, and repeat the questions of that time."""
         member.done = member.done or hello.stopped is not None
         for version in sorted({s.version for s in hello.switches}):
-            its = tuple(s for s in hello.switches if s.version == version)
-            self._switched(member, m.Switched(version=version, switches=its))
+            switches = tuple(s for s in hello.switches if s.version == version)
+            self._switched(member, m.Switched(version=version, switches=switches))
         for message in self._asks.again(member.name):
-            self._tell(member.name, message)
+            self._send(member.name, message)
 
     def _task_begun(self, member: KnownWorker, task: m.TaskBegun) -> None:
         if member.task is not None:
             if member.task.task == task.task:
-                return  # it was in its Hello already
+                return  # the Hello of the worker had it already
             self._task_over(member)
         self._admit(member, task, ())
 
     def _admit(self, member: KnownWorker, task: m.TaskBegun, switches: tuple[m.SwitchPoint, ...]) -> bool:
-        """Give a worker that begins a task, or is back, what stands."""
+        """Send the orders that stand to a worker that begins a task or is back; False: its task does not count."""
         if not self._counts(task):
             self._task_over(member)
-            self._tell(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
+            self._send(member.name, m.Abandon(task=task.task, why="this attempt at the epoch does not count"))
             return False
         member.begin(task, switches)
         if self._seen.setdefault((task.operators, task.partition), task.task) != task.task:
@@ -323,7 +321,7 @@ class Machine(RunState):
         stop = member.order if member.stop else None
         breakpoints = self.breaks.of(task.operators)
         self.breaks.expect(member.name, task.operators)
-        self._tell(
+        self._send(
             member.name,
             m.Orders(
                 task=task.task,
@@ -346,40 +344,36 @@ class Machine(RunState):
             self.breaks.ended(ended.counts)
             self._task_over(member)
 
-    def _did(self, member: KnownWorker, said: m.Stopped | m.WentOn) -> None:
-        if (
-            member.task is not None
-            and said.order == member.order
-            and member.stop == isinstance(said, m.Stopped)
-        ):
+    def _did(self, member: KnownWorker, report: m.Stopped | m.WentOn) -> None:
+        is_current = member.task is not None and report.order == member.order
+        if is_current and member.stop == isinstance(report, m.Stopped):
             member.done = True
 
-    def _given(self, member: KnownWorker, given: m.StateGiven | m.InFlightGiven) -> None:
-        self._asks.given(member.name, given)
-
-    def _switched(self, member: KnownWorker, said: m.Switched) -> None:
+    def _switched(self, member: KnownWorker, report: m.Switched) -> None:
         if member.task is None or self._epoch is None or self._cancelling:
             return
-        if said.error:
-            self._take_back(said)
+        if report.error:
+            self._withdraw(report)
             return
-        if said.version not in member.noted:
-            member.noted.add(said.version)
+        if report.version not in member.noted:
+            member.noted.add(report.version)
             at = self._epoch
-            self._out.append(i.NoteSwitched(at.epoch, at.attempt, member.name, said.version, said.switches))
-        if self._modification is not None and self._modification.version == said.version:
+            self._out.append(
+                i.NoteSwitched(at.epoch, at.attempt, member.name, report.version, report.switches)
+            )
+        if self._modification is not None and self._modification.version == report.version:
             self._modification.waiting.discard(member.name)
 
-    def _take_back(self, said: m.Switched) -> None:
+    def _withdraw(self, report: m.Switched) -> None:
         """A worker could not switch: the epoch is done again without that version."""
-        self._use(self.codes.before(said.version))
+        self._use(self.codes.before(report.version))
         modification, self._modification = self._modification, None
         if modification is not None and modification.command:
             self._refuse(
                 modification.command,
-                f"A worker could not switch to the new code, and the old one is in force again: {said.error}",
+                f"A worker could not switch to the new code, and the old code is in force again: {report.error}",
             )
-        self._cancel(f"version {said.version} could not be put into force")
+        self._cancel(f"version {report.version} could not be put into force")
 
     def _held(self, member: KnownWorker, held: m.Held) -> None:
         if member.task is not None:
@@ -389,14 +383,14 @@ class Machine(RunState):
         known = held.hold in self.holds.open
         decision = self.holds.add(held, member.name)
         if decision is not None:
-            self._tell(member.name, decision)
+            self._send(member.name, decision)
         elif not known:
             self._out.append(i.NoteHeld(held))
 
-    def _reached(self, member: KnownWorker, said: m.Reached) -> None:
-        if member.task is not None and self.breaks.reach(said):
+    def _reached(self, member: KnownWorker, report: m.Reached) -> None:
+        if member.task is not None and self.breaks.reach(report):
             self._break_off()
-        self._tell(member.name, m.ReachedNoted(breakpoint=said.breakpoint))
+        self._send(member.name, m.ReachedNoted(breakpoint=report.breakpoint))
 
     # --- the engine -------------------------------------------------------------------------------------------------
 
@@ -439,15 +433,10 @@ class Machine(RunState):
             self._answer(command)
         for member in self.workers:
             if member.connected:
-                self._tell(member.name, m.Bye(why="the run has ended"))
+                self._send(member.name, m.Bye(why="the run has ended"))
 
     def _on_restarted(self, event: e.DriverRestarted) -> None:
-        if self._epoch is not None or len(self._told):
-            self._impossible("A run can be taken up only before anything else happens in this process.")
-        if event.paused:
-            self._pause, self._paused = "aligned", True
-        self.codes.restore(event.codes)
+        if self._epoch is not None or len(self._story):
+            self._impossible("A run can be continued only before anything else happens in this process.")
         self.holds.skip_all.extend(event.skip_all)
         self.holds.decisions.update({d.place: d for d in event.decisions})
-        for held in event.held:
-            self.holds.add(held, None)

@@ -1,12 +1,12 @@
-"""What coordinator and workers say to each other, as msgspec structs.
+"""The messages between coordinator and workers, as msgspec structs.
 
-A message is data. Code, states and tuples travel as opaque bytes that this layer never unpickles; whoever asked for
-them knows what they are. Each direction has a decoder of its own, so a worker cannot send what only the coordinator
-may say. Unknown fields are skipped on reading, so that fields can be added; a change of meaning raises `PROTOCOL`,
+A message is data. Code, states and tuples travel as opaque bytes that this layer never unpickles; the layers that sent
+and asked for them know what they are. Each direction has its decoder, so a worker cannot send what only the coordinator
+may send. Unknown fields are skipped on reading, so that fields can be added; a change of meaning raises `PROTOCOL`,
 which both sides compare in the handshake, before anything is decoded (`channel.py`).
 
-An *order* is a number that grows with each pause and resume told to a worker: an answer that names an older order is
-late and says nothing about the present.
+An *order* is a number that grows with each pause and resume sent to a worker: an answer that names an older order is
+late, and does not describe the present.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 PROTOCOL = 1
 """The version both sides must share."""
 FRAME_LIMIT = 64 << 20
-"""Bytes a message may have at most, unless told otherwise."""
+"""Bytes of a message at most: room for the state of an operator, and a bound for what a peer can make us allocate."""
 
 DecisionKind = Literal["retry", "edit", "skip", "skip-all"]
 """What is done with a held tuple: process it again, process another one instead, skip it, skip all like it."""
@@ -70,6 +70,14 @@ DecisionKind = Literal["retry", "edit", "skip", "skip-all"]
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="m", omit_defaults=True):
     """Base of all messages."""
+
+
+class FromWorker(Message, frozen=True, kw_only=True):
+    """Base of the messages that a worker may send."""
+
+
+class ToWorker(Message, frozen=True, kw_only=True):
+    """Base of the messages that the coordinator may send."""
 
 
 # --- parts of messages ----------------------------------------------------------------------------------------------
@@ -124,26 +132,26 @@ class SwitchPoint(msgspec.Struct, frozen=True, array_like=True):
     place: TuplePlace
 
 
-class SkipAllDecision(Message, tag="skip-all", frozen=True, kw_only=True):
-    """Skip every tuple on which an operator raises in this way; `like` is the worker's own name for the way."""
+class SkipAllDecision(ToWorker, tag="skip-all", frozen=True, kw_only=True):
+    """Skip every tuple on which an operator raises in this way; `like` is the worker's name for the way."""
 
     operator: str
     like: str
 
 
 class Breakpoint(msgspec.Struct, frozen=True, array_like=True):
-    """Where a run is to pause: at a tuple that meets a condition, or when operators have taken or given so many."""
+    """Where a run is to pause: at a tuple that meets a condition, or at a number of tuples taken or given."""
 
     name: str
     operator: str
     condition: str = ""
     """A Python expression over the tuple's columns, the operator's states, `row` and `port`."""
     late: bool = False
-    """Whether the condition is looked at after a tuple: it is about the state."""
+    """Whether the condition is evaluated after a tuple, because it is about the state."""
     counts: Literal["", "taken", "given"] = ""
     """What is counted. Workers then take or give no more than they have credit for."""
     at_end: bool = False
-    """Whether the engine looks for it when an epoch is over: workers have nothing to do with it."""
+    """Whether the engine evaluates it when an epoch is over, and workers do not."""
 
 
 class TupleDecision(msgspec.Struct, frozen=True, array_like=True):
@@ -157,7 +165,7 @@ class TupleDecision(msgspec.Struct, frozen=True, array_like=True):
 # --- from a worker --------------------------------------------------------------------------------------------------
 
 
-class TaskBegun(Message, tag="task-begun", frozen=True, kw_only=True):
+class TaskBegun(FromWorker, tag="task-begun", frozen=True, kw_only=True):
     """A worker is about to process a partition. It waits for `Orders` before the first tuple."""
 
     task: str
@@ -170,21 +178,21 @@ class TaskBegun(Message, tag="task-begun", frozen=True, kw_only=True):
     """Versions of the code the task came with; an operator not named has the run's first."""
 
 
-class TaskEnded(Message, tag="task-ended", frozen=True, kw_only=True):
-    """A worker is done with a partition, in whatever way. `counts`: what each operator has taken and given in it."""
+class TaskEnded(FromWorker, tag="task-ended", frozen=True, kw_only=True):
+    """A worker has ended a partition, complete or not. `counts`: the tuples that each operator took and gave in it."""
 
     task: str
     counts: dict[str, tuple[int, int]] = {}
 
 
-class Held(Message, tag="held", frozen=True, kw_only=True):
+class Held(FromWorker, tag="held", frozen=True, kw_only=True):
     """An operator raised; the worker waits for a decision."""
 
     hold: str
     place: TuplePlace
     error: str
     like: str
-    """What it has in common with others like it: the kind of error and where it was raised."""
+    """What tuples that raise alike have in common: the kind of error and where it was raised."""
     row: bytes = b""
     shown: str = ""
     """The tuple as text."""
@@ -193,8 +201,8 @@ class Held(Message, tag="held", frozen=True, kw_only=True):
     """The operator's state as text, cut short."""
 
 
-class Hello(Message, tag="hello", frozen=True, kw_only=True):
-    """A worker presents itself: first of all, and again after each time it had to connect anew."""
+class Hello(FromWorker, tag="hello", frozen=True, kw_only=True):
+    """The first message of a worker on each connection, also when it reconnects."""
 
     worker: str
     pid: int
@@ -208,7 +216,7 @@ class Hello(Message, tag="hello", frozen=True, kw_only=True):
     """Where its operators have switched to other code in this task."""
 
 
-class TaskProgress(Message, tag="progress", frozen=True, kw_only=True):
+class TaskProgress(FromWorker, tag="progress", frozen=True, kw_only=True):
     """Figures of a task, at least twice a second while one runs."""
 
     task: str
@@ -216,7 +224,7 @@ class TaskProgress(Message, tag="progress", frozen=True, kw_only=True):
     operators: dict[str, Figures]
 
 
-class Printed(Message, tag="printed", frozen=True, kw_only=True):
+class Printed(FromWorker, tag="printed", frozen=True, kw_only=True):
     """A line that an operator printed; `operator` is empty when it is not known which."""
 
     operator: str
@@ -224,20 +232,20 @@ class Printed(Message, tag="printed", frozen=True, kw_only=True):
     text: str
 
 
-class Stopped(Message, tag="stopped", frozen=True, kw_only=True):
-    """A worker processes nothing more until it is told to go on. `place`: the tuple it stands at."""
+class Stopped(FromWorker, tag="stopped", frozen=True, kw_only=True):
+    """A worker has stopped, until it is ordered to go on. `place`: the tuple it stands at."""
 
     order: int
     place: TuplePlace | None = None
 
 
-class WentOn(Message, tag="went-on", frozen=True, kw_only=True):
+class WentOn(FromWorker, tag="went-on", frozen=True, kw_only=True):
     """A worker goes on."""
 
     order: int
 
 
-class StateGiven(Message, tag="state", frozen=True, kw_only=True):
+class StateGiven(FromWorker, tag="state", frozen=True, kw_only=True):
     """An operator's state in one worker, taken between two tuples (or at a mini-step of the tuple at `place`)."""
 
     request: str
@@ -248,7 +256,7 @@ class StateGiven(Message, tag="state", frozen=True, kw_only=True):
     error: str = ""
 
 
-class InFlightGiven(Message, tag="in-flight", frozen=True, kw_only=True):
+class InFlightGiven(FromWorker, tag="in-flight", frozen=True, kw_only=True):
     """Tuples a worker has taken in for an operator and not processed. `more`: how many are not among those given."""
 
     request: str
@@ -258,7 +266,7 @@ class InFlightGiven(Message, tag="in-flight", frozen=True, kw_only=True):
     error: str = ""
 
 
-class Switched(Message, tag="switched", frozen=True, kw_only=True):
+class Switched(FromWorker, tag="switched", frozen=True, kw_only=True):
     """Operators in a worker have switched to other code; with an `error`, they could not and keep the code they had."""
 
     version: int
@@ -266,7 +274,7 @@ class Switched(Message, tag="switched", frozen=True, kw_only=True):
     error: str = ""
 
 
-class Reached(Message, tag="reached", frozen=True, kw_only=True):
+class Reached(FromWorker, tag="reached", frozen=True, kw_only=True):
     """A tuple meets a breakpoint's condition; the worker stands before it (or behind it) until it gets
     `ReachedNoted`."""
 
@@ -277,13 +285,13 @@ class Reached(Message, tag="reached", frozen=True, kw_only=True):
     row: bytes = b""
 
 
-class Armed(Message, tag="armed", frozen=True, kw_only=True):
+class Armed(FromWorker, tag="armed", frozen=True, kw_only=True):
     """The breakpoints that stand with a worker, from its next tuple on."""
 
     breakpoints: tuple[str, ...] = ()
 
 
-class TuplesCounted(Message, tag="counted", frozen=True, kw_only=True):
+class TuplesCounted(FromWorker, tag="counted", frozen=True, kw_only=True):
     """How many tuples the operator of a breakpoint has taken (or given) in this task. `wants`: no credit is left."""
 
     breakpoint: str
@@ -291,11 +299,11 @@ class TuplesCounted(Message, tag="counted", frozen=True, kw_only=True):
     wants: bool = False
 
 
-class Alive(Message, tag="alive", frozen=True, kw_only=True):
-    """Nothing to say but that one is there. Both sides say it."""
+class Alive(FromWorker, ToWorker, tag="alive", frozen=True, kw_only=True):
+    """A sign of life, from both sides, where there is nothing else to send."""
 
 
-class Bye(Message, tag="bye", frozen=True, kw_only=True):
+class Bye(FromWorker, ToWorker, tag="bye", frozen=True, kw_only=True):
     """The connection ends on purpose: do not connect again."""
 
     why: str = ""
@@ -304,39 +312,39 @@ class Bye(Message, tag="bye", frozen=True, kw_only=True):
 # --- from the coordinator -------------------------------------------------------------------------------------------
 
 
-class Orders(Message, tag="orders", frozen=True, kw_only=True):
-    """Everything that stands, for a worker that begins a task or is back: where it must obey before its next tuple."""
+class Orders(ToWorker, tag="orders", frozen=True, kw_only=True):
+    """Everything that stands, for a worker that begins a task or is back. It obeys before its next tuple."""
 
     task: str
     stop: int | None = None
     """The order by which everything is stopped; None: go."""
     codes: dict[str, tuple[CodeVersion, ...]] = {}
-    """Code newer than what the task came with, version by version: each has its own transfer of state."""
+    """Code newer than what the task came with, version by version: each has a transfer of state."""
     skip_all: tuple[SkipAllDecision, ...] = ()
     decisions: tuple[TupleDecision, ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
-class PauseOrder(Message, tag="pause", frozen=True, kw_only=True):
+class PauseOrder(ToWorker, tag="pause", frozen=True, kw_only=True):
     """Stop at the next tuple or mini-step."""
 
     order: int
 
 
-class ResumeOrder(Message, tag="resume", frozen=True, kw_only=True):
+class ResumeOrder(ToWorker, tag="resume", frozen=True, kw_only=True):
     """Go on."""
 
     order: int
 
 
-class StateWanted(Message, tag="state-wanted", frozen=True, kw_only=True):
+class StateWanted(ToWorker, tag="state-wanted", frozen=True, kw_only=True):
     """Send an operator's state, taken between two tuples."""
 
     request: str
     operator: str
 
 
-class InFlightWanted(Message, tag="in-flight-wanted", frozen=True, kw_only=True):
+class InFlightWanted(ToWorker, tag="in-flight-wanted", frozen=True, kw_only=True):
     """Send the tuples that wait at an operator, the first `limit` of them."""
 
     request: str
@@ -344,14 +352,14 @@ class InFlightWanted(Message, tag="in-flight-wanted", frozen=True, kw_only=True)
     limit: int = 100
 
 
-class SwitchOrder(Message, tag="switch", frozen=True, kw_only=True):
+class SwitchOrder(ToWorker, tag="switch", frozen=True, kw_only=True):
     """Switch to other code, all operators named between the same two tuples."""
 
     version: int
     codes: dict[str, CodeVersion]
 
 
-class Decision(Message, tag="decision", frozen=True, kw_only=True):
+class Decision(ToWorker, tag="decision", frozen=True, kw_only=True):
     """What to do with a held tuple, as soon as the worker may go on. `row` takes the tuple's place ("edit")."""
 
     hold: str
@@ -359,63 +367,27 @@ class Decision(Message, tag="decision", frozen=True, kw_only=True):
     row: bytes = b""
 
 
-class Breakpoints(Message, tag="breakpoints", frozen=True, kw_only=True):
+class Breakpoints(ToWorker, tag="breakpoints", frozen=True, kw_only=True):
     """The breakpoints that stand from now on, all of them."""
 
     breakpoints: tuple[Breakpoint, ...] = ()
 
 
-class Credit(Message, tag="credit", frozen=True, kw_only=True):
-    """So many tuples of this task may be taken (or given) in all before asking again."""
+class Credit(ToWorker, tag="credit", frozen=True, kw_only=True):
+    """The worker may take (or give) `upto` tuples of this task in all before it asks again."""
 
     breakpoint: str
     upto: int
 
 
-class ReachedNoted(Message, tag="reached-noted", frozen=True, kw_only=True):
+class ReachedNoted(ToWorker, tag="reached-noted", frozen=True, kw_only=True):
     """The coordinator knows that a breakpoint was reached; the orders that follow from it were sent before this."""
 
     breakpoint: str
 
 
-class Abandon(Message, tag="abandon", frozen=True, kw_only=True):
+class Abandon(ToWorker, tag="abandon", frozen=True, kw_only=True):
     """End the task at the next tuple or mini-step: its epoch does not count."""
 
     task: str
     why: str = ""
-
-
-FromWorker = (
-    Hello
-    | TaskBegun
-    | TaskEnded
-    | TaskProgress
-    | Printed
-    | Stopped
-    | WentOn
-    | StateGiven
-    | InFlightGiven
-    | Switched
-    | Held
-    | Reached
-    | Armed
-    | TuplesCounted
-    | Alive
-    | Bye
-)
-ToWorker = (
-    Orders
-    | PauseOrder
-    | ResumeOrder
-    | StateWanted
-    | InFlightWanted
-    | SwitchOrder
-    | Decision
-    | SkipAllDecision
-    | Breakpoints
-    | Credit
-    | ReachedNoted
-    | Abandon
-    | Alive
-    | Bye
-)

@@ -1,5 +1,5 @@
 """The demo: a fraud-detection workflow with a bug in it, payments to run it on, and a look at what came out.
 
-`payments` makes the data, `fraud` is the workflow, `findings` says what is odd in a result, `export` writes all of it
-down for people to edit. Nothing here imports pyspark.
+`payments` generates the data, `fraud` is the workflow, `findings` lists what is odd in a result, `export` writes
+all of it to files that people can edit. Nothing here imports pyspark.
 """

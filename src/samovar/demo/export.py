@@ -31,7 +31,7 @@ def export(folder: Path, rows: int = ROWS) -> list[Path]:
     if not data.is_dir():
         write_payments(data, rows)
     document.write_text(dump(fraud.build(data), relative_to=folder), encoding="utf-8")
-    own = Path(str(fraud.__file__)).read_text(encoding="utf-8").splitlines()
-    text = "\n".join(line for line in own if not line.startswith("# mypy:"))
+    lines = Path(str(fraud.__file__)).read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("# mypy:"))
     code.write_text(text.rstrip() + "\n" + _MAIN, encoding="utf-8")
     return [document, code, data]

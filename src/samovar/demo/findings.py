@@ -49,7 +49,7 @@ def cut_off(payments: Path, approved: pa.Table) -> list[CutOff]:
     totals = {r["customer"]: r["payment_count"] for r in _counted(paid, ["count"])}
     counted = {r["payment_min"]: r for r in _counted(missing, ["count", "min"])}
     firsts = missing.filter(pc.is_in(missing["payment"], value_set=pa.array(list(counted), pa.int64())))
-    found = [
+    cut = [
         CutOff(
             customer=row["customer"],
             payments=totals[row["customer"]],
@@ -61,7 +61,7 @@ def cut_off(payments: Path, approved: pa.Table) -> list[CutOff]:
         )
         for row in firsts.to_pylist()
     ]
-    return sorted(found, key=lambda c: (-c.rejected, c.customer))
+    return sorted(cut, key=lambda c: (-c.rejected, c.customer))
 
 
 def _counted(table: pa.Table, functions: list[str]) -> list[dict[str, int]]:
@@ -71,17 +71,15 @@ def _counted(table: pa.Table, functions: list[str]) -> list[dict[str, int]]:
     return rows
 
 
-def sentences(found: list[CutOff], *, small: float = 1_000.0, hero: str = "Bob") -> list[str]:
+def sentences(cut: list[CutOff], *, small: float = 1_000.0, hero: str = "Bob") -> list[str]:
     """What there is to say about them; `small` is the worth in dollars below which a first rejection is odd."""
-    odd = [c for c in found if c.dollars < small]
+    odd = [c for c in cut if c.dollars < small]
+    if not cut:
+        return ["Nothing is odd: every payment was approved."]
     if not odd:
-        return (
-            ["Nothing is odd: every customer was cut off at a payment worth thousands of dollars."]
-            if found
-            else ["Nothing is odd: every payment was approved."]
-        )
+        return ["Nothing is odd: every customer was cut off at a payment worth thousands of dollars."]
     shown = next((c for c in odd if c.customer == hero), odd[0])
-    made = [
+    lines = [
         f"{shown.customer}: {shown.rejected:,} of {shown.payments:,} payments rejected, from number "
         f"{shown.payment:,} on: {shown.paid} at a {shown.merchant}. That is about ${shown.dollars:,.0f}."
     ]
@@ -89,14 +87,14 @@ def sentences(found: list[CutOff], *, small: float = 1_000.0, hero: str = "Bob")
         low, high = min(c.dollars for c in odd), max(c.dollars for c in odd)
         yen = sum(c.currency == "JPY" for c in odd)
         where = "all of them in yen" if yen == len(odd) else f"{yen} of them in yen"
-        made.append(
-            f"{len(odd)} of the {len(found)} customers who were cut off had paid ${low:,.0f} to ${high:,.0f} then, "
+        lines.append(
+            f"{len(odd)} of the {len(cut)} customers who were cut off had paid ${low:,.0f} to ${high:,.0f} then, "
             f"{where}."
         )
-    rest = [c for c in found if c.dollars >= small]
+    rest = [c for c in cut if c.dollars >= small]
     if rest:
         low, high = min(c.dollars for c in rest), max(c.dollars for c in rest)
-        made.append(
+        lines.append(
             f"The other {len(rest)} had paid ${low:,.0f} to ${high:,.0f}: for those the workflow was made."
         )
-    return made
+    return lines

@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from samovar.files import new_folder
 
@@ -43,74 +45,12 @@ _DAYS = 30
 _CUSTOMERS = 400
 _TRAVELLERS = 24
 _STOLEN = 9
-_NAMES = (
-    "Aisha",
-    "Amir",
-    "Ana",
-    "Andrei",
-    "Anh",
-    "Astrid",
-    "Bea",
-    "Bruno",
-    "Carla",
-    "Cem",
-    "Chloe",
-    "Dana",
-    "David",
-    "Deniz",
-    "Ece",
-    "Elif",
-    "Emil",
-    "Eva",
-    "Femi",
-    "Finn",
-    "Gita",
-    "Goran",
-    "Hana",
-    "Hugo",
-    "Ida",
-    "Igor",
-    "Ines",
-    "Ivan",
-    "Jan",
-    "Jia",
-    "Jonas",
-    "Kaia",
-    "Kemal",
-    "Lars",
-    "Leila",
-    "Lena",
-    "Luca",
-    "Maja",
-    "Marco",
-    "Mei",
-    "Mila",
-    "Nadia",
-    "Nils",
-    "Noor",
-    "Olga",
-    "Omar",
-    "Otto",
-    "Paula",
-    "Pedro",
-    "Petra",
-    "Priya",
-    "Quinn",
-    "Rafa",
-    "Rita",
-    "Rosa",
-    "Sami",
-    "Sana",
-    "Sofia",
-    "Tariq",
-    "Tom",
-    "Uma",
-    "Vera",
-    "Wei",
-    "Yara",
-    "Yusuf",
-    "Zoe",
-)
+_NAMES = """
+    Aisha Amir Ana Andrei Anh Astrid Bea Bruno Carla Cem Chloe Dana David Deniz Ece Elif Emil Eva Femi Finn
+    Gita Goran Hana Hugo Ida Igor Ines Ivan Jan Jia Jonas Kaia Kemal Lars Leila Lena Luca Maja Marco Mei
+    Mila Nadia Nils Noor Olga Omar Otto Paula Pedro Petra Priya Quinn Rafa Rita Rosa Sami Sana Sofia Tariq
+    Tom Uma Vera Wei Yara Yusuf Zoe
+"""
 _SHOPS = np.array(
     ["coffee", "groceries", "books", "fuel", "lunch", "pharmacy", "cinema", "train", "clothes", "phone"]
 )
@@ -177,34 +117,33 @@ def make_payments(rows: int = ROWS) -> pa.Table:
 
 
 def _customer_names() -> list[str]:
-    others = [f"{name} {letter}." for letter in "ABCDEFGH" for name in _NAMES]
+    others = [f"{name} {letter}." for letter in "ABCDEFGH" for name in _NAMES.split()]
     return ["Bob", "Chris", *others[: _CUSTOMERS - 2]]
 
 
-def _story(rows: int, random: np.random.Generator) -> list[tuple[int, int, float, bool, str]]:
-    """Bob's (0) and Chris's (1) payments: place, customer, amount, whether in yen, merchant."""
+_Payment = tuple[int, int, float, bool, str]
+"""A row number, a customer's number, an amount, whether it is in yen, a merchant."""
+
+
+def _story(rows: int, random: np.random.Generator) -> list[_Payment]:
+    """The payments of Bob (customer 0) and Chris (customer 1)."""
     middle = int(rows * 0.52)
-    before, after = (
-        np.linspace(5, middle - 10, 37).astype(int),
-        np.linspace(middle + 8, rows - 6, 22).astype(int),
-    )
+    before = np.linspace(5, middle - 10, 37).astype(int)
+    after = np.linspace(middle + 8, rows - 6, 22).astype(int)
     coffee = random.uniform(2.5, 4.9, 37).round(2)
     coffee[0] = 5.0
     lunch = random.uniform(4.0, 38.0, 37).round(2)
     lunch[0] = 40.0
-    made = [(int(p), 0, float(a), False, "coffee") for p, a in zip(before, coffee, strict=True)]
-    made += [(int(p) + 3, 1, float(a), False, "lunch") for p, a in zip(before, lunch, strict=True)]
-    made += [
+
+    def pay(places: NDArray[Any], who: int, amounts: NDArray[Any], where: str) -> list[_Payment]:
+        return [(int(p), who, float(a), False, where) for p, a in zip(places, amounts, strict=True)]
+
+    return [
+        *pay(before, 0, coffee, "coffee"),
+        *pay(before + 3, 1, lunch, "lunch"),
         (middle, 0, 20.0, False, "books"),
         (middle + 1, 1, 10.0, False, "lunch"),
         (middle + 2, 0, 5_000.0, True, "ramen bar"),
+        *pay(after, 0, random.uniform(3, 9, 22).round(2), "coffee"),
+        *pay(after + 3, 1, random.uniform(5, 38, 22).round(2), "lunch"),
     ]
-    made += [
-        (int(p), 0, float(a), False, "coffee")
-        for p, a in zip(after, random.uniform(3, 9, 22).round(2), strict=True)
-    ]
-    made += [
-        (int(p) + 3, 1, float(a), False, "lunch")
-        for p, a in zip(after, random.uniform(5, 38, 22).round(2), strict=True)
-    ]
-    return made

@@ -1,4 +1,4 @@
-"""Do two streams say the same, up to the order that matters?
+"""Do two streams hold the same events, up to the order that matters?
 
     from samovar.diff import Matcher, keyed
 

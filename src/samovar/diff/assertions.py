@@ -34,13 +34,13 @@ def assert_equivalent(
     __tracebackhide__ = True  # pytest shows the line of the test
     programs = inputs is not None or _is_program(left) or _is_program(right)
     if programs:
-        found: Any = check(
+        result: Any = check(
             left, right, inputs, depends=depends, equal=equal, sink=sink, spark=spark, **options
         )
     else:
-        found = compare(left, right, depends=depends, equal=equal, sink=sink, spark=spark, **options)
-    if not found:
-        raise AssertionError(found.explain())
+        result = compare(left, right, depends=depends, equal=equal, sink=sink, spark=spark, **options)
+    if not result:
+        raise AssertionError(result.explain())
 
 
 def _is_program(value: Any) -> bool:

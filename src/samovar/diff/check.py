@@ -1,15 +1,15 @@
 """`check`: does a program do what a reference does? On given inputs, or on generated ones, shrunk where they differ.
 
-Generated inputs are reproducible: the same seed, the same inputs. What is reported is the smallest input found on which
-the two differ.
+Generated inputs are reproducible: the same seed, the same inputs. The report shows the smallest input found on which
+the two programs differ.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "check"]
 
-_SHOWN = 20  # rows of an input
+_SHOWN = 20
+"""Rows of an input that a report shows."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,15 @@ class Checked:
         """The finding for a person: the input, and what differs."""
         if self.passed:
             tried = "1 input" if self.examples == 1 else f"{self.examples} inputs"
-            both = f": both raised ({self.left.said()})" if self.left is not None and self.left.error else ""
+            both = f": both raised ({self.left.message})" if self.left is not None and self.left.error else ""
             return f"The program did what the reference did, on {tried}{both}."
         lines = ["The program (left) and the reference (right) differ."]
-        for name, given in self.inputs.items():
-            if isinstance(given, (Rows, pa.Table)):
-                count = len(given)
+        for name, table in self.inputs.items():
+            if isinstance(table, (Rows, pa.Table)):
+                count = len(table)
                 title = "Input" if len(self.inputs) == 1 else f"Input '{name}'"
                 lines += ["", f"{title}, {count} row{'s' * (count > 1)}:" if count else f"{title}: no rows."]
-                rows = given.slice(0, _SHOWN).to_pylist() if isinstance(given, pa.Table) else given[:_SHOWN]
+                rows = table.slice(0, _SHOWN).to_pylist() if isinstance(table, pa.Table) else table[:_SHOWN]
                 lines += [f"  {row_text(row, 160)}" for row in rows]
                 lines += [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
         lines += ["", self.problem]
@@ -83,51 +84,34 @@ def check(
     sink: str | None = None,
     spark: SparkSession | None = None,
 ) -> Checked:
-    """Run two programs on the same inputs and compare what they give.
+    """Run two programs on the same inputs and compare their results.
 
     Programs are functions of DataFrames, `on_frames(function)`, `plain(function)`, workflows, recordings or tables.
     `inputs` is a strategy (`rows(...)`), a table (pyarrow, DataFrame, path, list of rows), or several, as a list (in
-    the order of the programs' arguments) or by name. With a strategy, `examples` inputs are tried, and what fails is
-    shrunk for at most `seconds`. A program that raises while the other does not is a difference.
+    the order of the programs' arguments) or by name. With a strategy, `examples` inputs are tried, and an input on
+    which the programs differ is shrunk for at most `seconds`. If only one program raises, they differ.
     """
     as_dependence(depends), as_equality(equal)
     if examples < 1:
         raise ProgramProblem(f"Expected at least one example, got {examples}.")
     from samovar.diff.tables.table_inputs import session_of
 
-    given = named_inputs(inputs)
-    session = session_of(*given.values(), program, reference, spark=spark)
-    trial = _Trial(program, reference, depends, equal, sink, session)
-    strategies = {n: v for n, v in given.items() if is_strategy(v)}
-    if not strategies:
-        return trial.on({n: _table(v, session) for n, v in given.items()}, None)
-    fixed = {n: _table(v, session) for n, v in given.items() if n not in strategies}
-    return _searched(trial, strategies, fixed, list(given), examples, seed, seconds)
+    named = named_inputs(inputs)
+    session = session_of(*named.values(), program, reference, spark=spark)
+    strategies = {n: v for n, v in named.items() if is_strategy(v)}
+    fixed = {n: _table(v, session) for n, v in named.items() if n not in strategies}
 
+    def run(drawn: Mapping[str, Any]) -> Checked:
+        tables = {n: drawn[n] if n in drawn else fixed[n] for n in named}
+        left, right = (outcome_of(each, tables, session, sink=sink) for each in (program, reference))
+        same, verdict, problem = same_outcome(left, right, depends, equal)
+        return Checked(same, 1, None, tables, verdict, problem, left, right)
 
-@dataclass
-class _Trial:
-    """Two programs, and what was seen of them."""
-
-    program: Any
-    reference: Any
-    depends: Any
-    equal: Any
-    sink: str | None
-    spark: Any
-    runs: int = 0
-
-    def on(self, inputs: dict[str, Any], seed: int | None) -> Checked:
-        """Run both on one input."""
-        self.runs += 1
-        left = outcome_of(self.program, inputs, self.spark, sink=self.sink)
-        right = outcome_of(self.reference, inputs, self.spark, sink=self.sink)
-        same, verdict, problem = same_outcome(left, right, self.depends, self.equal)
-        return Checked(same, self.runs, seed, inputs, verdict, problem, left, right)
+    return _searched(run, strategies, examples, seed, seconds) if strategies else run({})
 
 
 class _Different(Exception):
-    pass
+    """The two programs differ on an input: tells hypothesis to shrink it."""
 
 
 class _OutOfTime(BaseException):
@@ -135,47 +119,44 @@ class _OutOfTime(BaseException):
 
 
 def _searched(
-    trial: _Trial,
-    strategies: Mapping[str, Any],
-    fixed: Mapping[str, Any],
-    order: list[str],
+    run: Callable[[Mapping[str, Any]], Checked],
+    strategies: dict[str, Any],
     examples: int,
     seed: int,
     seconds: float,
 ) -> Checked:
+    """Run on generated inputs; the smallest one seen on which the programs differ, if there is one."""
     h = hypothesis()
-    found: list[Checked] = []
+    failures: list[Checked] = []
     tried = 0
     since = 0.0
 
     def body(drawn: dict[str, Any]) -> None:
         nonlocal tried, since
-        if found and time.monotonic() - since > seconds:
+        if failures and time.monotonic() - since > seconds:
             raise _OutOfTime
-        tried += not found
-        result = trial.on({n: drawn[n] if n in drawn else fixed[n] for n in order}, seed)
+        tried += not failures
+        result = run(drawn)
         if result.passed:
             return
-        if not found:
+        if not failures:
             since = time.monotonic()
-        found.append(result)
+        failures.append(result)
         raise _Different
 
-    tested = h.given(h.strategies.fixed_dictionaries(dict(strategies)))(body)
-    tested = h.settings(
+    settings = h.settings(
         max_examples=examples,
         database=None,
         deadline=None,
         report_multiple_bugs=False,
         suppress_health_check=list(h.HealthCheck),
         verbosity=h.Verbosity.quiet,
-    )(tested)
+    )
     with contextlib.suppress(_Different, _OutOfTime, h.errors.Flaky):
-        h.seed(seed)(tested)()
-    if not found:
+        h.seed(seed)(settings(h.given(h.strategies.fixed_dictionaries(strategies))(body)))()
+    if not failures:
         return Checked(True, tried, seed)
-    best = min(found, key=_size)
-    return Checked(False, tried, seed, best.inputs, best.verdict, best.problem, best.left, best.right)
+    return replace(min(failures, key=_size), examples=tried, seed=seed)
 
 
 def _size(result: Checked) -> tuple[int, int]:

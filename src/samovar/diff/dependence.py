@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from samovar.diff.comparison_errors import DependenceProblem
+from samovar.diff.comparison_errors import DependenceProblem, called, repeated
 from samovar.diff.event_values import canonical, cells
 from samovar.text import shown
 
@@ -49,12 +49,7 @@ class Predicate:
         if self.function is None:
             values = cells(event, tuple(c for c, _ in self.columns), _PURPOSE)
             return all(v in allowed for v, (_, allowed) in zip(values, self.columns, strict=True))
-        try:
-            return bool(self.function(event))
-        except Exception as error:
-            raise DependenceProblem(
-                f"The predicate of the dependence raised {type(error).__name__}: {error}", events=(event,)
-            ) from error
+        return bool(called("predicate of the dependence", DependenceProblem, self.function, event))
 
     def describe(self) -> str:
         """A few words for a person."""
@@ -77,12 +72,7 @@ class Key:
         """The key of an event."""
         if self.by is None:
             return cells(event, self.columns, _PURPOSE) if self.columns else ()
-        try:
-            return canonical(self.by(event))
-        except Exception as error:
-            raise DependenceProblem(
-                f"The key function of the dependence raised {type(error).__name__}: {error}", events=(event,)
-            ) from error
+        return canonical(called("key function of the dependence", DependenceProblem, self.by, event))
 
 
 @dataclass(frozen=True)
@@ -103,18 +93,13 @@ class Punctuating:
 
 @dataclass(frozen=True)
 class Function:
-    """Two events depend on each other if the function says so."""
+    """Two events depend on each other if the function returns true for them."""
 
     function: Callable[[Any, Any], Any]
 
     def ask(self, a: Any, b: Any) -> bool:
-        """Call it; an error shows the pair."""
-        try:
-            return bool(self.function(a, b))
-        except Exception as error:
-            raise DependenceProblem(
-                f"The dependence raised {type(error).__name__}: {error}", events=(a, b)
-            ) from error
+        """Call the function; an error shows the pair."""
+        return bool(called("dependence", DependenceProblem, self.function, a, b))
 
 
 Clause = Key | Synchronising | Punctuating | Function
@@ -140,16 +125,14 @@ class Dependence:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns it looks at, as far as it names them."""
-        names: dict[str, None] = {}
+        names: list[str] = []
         for clause in self.clauses:
             if isinstance(clause, Key):
-                names.update(dict.fromkeys(clause.columns))
-            elif isinstance(clause, Synchronising):
-                names.update(dict.fromkeys(clause.within))
-                names.update(dict.fromkeys(c for c, _ in clause.by.columns))
-            elif isinstance(clause, Punctuating):
-                names.update(dict.fromkeys((clause.time, *(c for c, _ in clause.by.columns))))
-        return tuple(names)
+                names += clause.columns
+            elif isinstance(clause, (Synchronising, Punctuating)):
+                names += clause.within if isinstance(clause, Synchronising) else (clause.time,)
+                names += (column for column, _ in clause.by.columns)
+        return tuple(dict.fromkeys(names))
 
     def depends(self, a: Any, b: Any) -> bool:
         """The definition, for one pair. Indexes must agree with it."""
@@ -256,15 +239,13 @@ def _simplest(clauses: tuple[Clause, ...]) -> tuple[Clause, ...]:
 
 
 def _names(columns: tuple[Any, ...], example: str) -> tuple[str, ...]:
+    hint = f"For example {example}."
     for name in columns:
         if not isinstance(name, str) or not name:
-            raise DependenceProblem(
-                f"Expected the name of a column, got {name!r}.", hint=f"For example {example}."
-            )
-    if not columns or len(set(columns)) < len(columns):
+            raise DependenceProblem(f"Expected the name of a column, got {name!r}.", hint=hint)
+    if not columns or repeated(columns) is not None:
         raise DependenceProblem(
-            f"Expected at least one column and none twice, got {list(columns)}.",
-            hint=f"For example {example}.",
+            f"Expected at least one column and none twice, got {list(columns)}.", hint=hint
         )
     return tuple(columns)
 
@@ -276,8 +257,8 @@ def _predicate(by: Any) -> Predicate:
         return Predicate(columns=((_names((by,), "by='end_of_day'")[0], (True,)),))
     if isinstance(by, Mapping):
         names = _names(tuple(by), "by={'kind': 'end of day'}")
-        allowed = (tuple(v) if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in by.values())
-        return Predicate(columns=tuple(zip(names, (tuple(map(canonical, a)) for a in allowed), strict=True)))
+        allowed = (v if isinstance(v, (list, tuple, set, frozenset)) else (v,) for v in by.values())
+        return Predicate(tuple((n, tuple(map(canonical, a))) for n, a in zip(names, allowed, strict=True)))
     if callable(by):
         return Predicate(function=by)
     raise DependenceProblem(

@@ -1,7 +1,7 @@
 """When are two events equal? The equality of a comparison, as data.
 
 The default compares all cells: NaN equals NaN, null equals null, a map's order of entries has no meaning. Two kinds are
-relations and not equalities, because a ~ b and b ~ c do not give a ~ c: a tolerance for floats, and `accepts`. With
+relations and not equalities, because a ~ b and b ~ c do not imply a ~ c: a tolerance for floats, and `accepts`. With
 these an event may have several possible partners; the matcher then keeps settled pairs as long as they may be settled
 otherwise, so that its verdict does not depend on the order of arrival.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from samovar.diff.comparison_errors import EqualityProblem
+from samovar.diff.comparison_errors import EqualityProblem, called, repeated
 from samovar.diff.event_values import SIDES, Side, canonical, cells
 from samovar.text import shown
 
@@ -86,10 +86,7 @@ class Equality:
     def key_of(self, event: Any) -> Any:
         """For `has_key`: what equal events share. For a relation: what possible partners share."""
         if self.key is not None:
-            try:
-                return canonical(self.key(event))
-            except Exception as error:
-                raise _raised("key function", error, (event,)) from error
+            return canonical(called("key function", EqualityProblem, self.key, event))
         if self.accepting is not None:
             return None
         if self.tolerance is None:
@@ -100,9 +97,9 @@ class Equality:
             return _FLOAT if type(event) is float else canonical(event)
         names = self.columns if self.columns is not None else tuple(event)
         values = cells(event, names, "compared by equality")
-        by_column = self.tolerance.columns is not None
+        tolerance, is_near = self.tolerance, _is_float if self.tolerance.columns is None else _is_number
         return frozenset(
-            (c, _FLOAT if (_is_number(v) if by_column else _is_float(v)) and self._tolerant(c) else v)
+            (c, _FLOAT if is_near(v) and tolerance.of(c) is not None else v)
             for c, v in zip(names, values, strict=True)
         )
 
@@ -110,15 +107,9 @@ class Equality:
         """Whether two events are equal; for `accepts`, whether the reference accepts the output."""
         if self.accepting is not None:
             pair = (left, right) if self.reference == "left" else (right, left)
-            try:
-                return bool(self.accepting(*pair))
-            except Exception as error:
-                raise _raised("accepts function", error, pair) from error
+            return bool(called("accepts function", EqualityProblem, self.accepting, *pair))
         if self.function is not None:
-            try:
-                return bool(self.function(left, right))
-            except Exception as error:
-                raise _raised("equality", error, (left, right)) from error
+            return bool(called("equality", EqualityProblem, self.function, left, right))
         if self.tolerance is None:
             return bool(self.key_of(left) == self.key_of(right))
         if not isinstance(left, Mapping) or not isinstance(right, Mapping):
@@ -147,9 +138,6 @@ class Equality:
         words = "equal" if self.columns is None else f"equal in {', '.join(self.columns)}"
         return words if self.tolerance is None else f"{words}, floats within a tolerance"
 
-    def _tolerant(self, column: str) -> bool:
-        return self.tolerance is not None and self.tolerance.of(column) is not None
-
 
 def equality(
     *,
@@ -166,26 +154,27 @@ def equality(
     if isinstance(columns, str):
         raise EqualityProblem(f"Expected a list of columns, got {columns!r}.", hint=f"Write [{columns!r}].")
     names = None if columns is None else tuple(columns)
-    if names is not None and (not names or len(set(names)) < len(names)):
+    if names is not None and (not names or repeated(names) is not None):
         raise EqualityProblem(f"Expected at least one column and none twice, got {list(names)}.")
     if tolerance is None and relative is None:
         return Equality(columns=names)
-    by_column = tolerance if isinstance(tolerance, Mapping) else None
+    by_column: dict[str, float] = dict(tolerance) if isinstance(tolerance, Mapping) else {}
     absolute = 0.0 if tolerance is None or isinstance(tolerance, Mapping) else float(tolerance)
-    for amount in (absolute, relative or 0.0, *(by_column or {}).values()):
+    for amount in (absolute, relative or 0.0, *by_column.values()):
         if not amount >= 0 or math.isinf(amount):
             raise EqualityProblem(f"Expected a tolerance of 0 or more, got {amount!r}.")
-    unknown = sorted(set(by_column or ()) - set(names)) if names is not None else []
-    if unknown:
+    unknown = sorted(set(by_column) - set(names)) if names is not None else []
+    if names is not None and unknown:
         raise EqualityProblem(
-            f"Expected tolerances of compared columns ({', '.join(names or ())}), got one for '{unknown[0]}'."
+            f"Expected tolerances of compared columns ({', '.join(names)}), got one for '{unknown[0]}'."
         )
-    tolerant = None if by_column is None else tuple(sorted((c, float(t)) for c, t in by_column.items()))
+    amounts = tuple(sorted((c, float(t)) for c, t in by_column.items()))
+    tolerant = amounts if isinstance(tolerance, Mapping) else None
     return Equality(columns=names, tolerance=Tolerance(absolute, relative or 0.0, tolerant))
 
 
 def accepts(function: Callable[[Any, Any], Any], *, reference: Side = "right") -> Equality:
-    """For programs with several right answers: `function(reference, output)` says whether an output event will do."""
+    """For programs with several right answers: `function(reference, output)` returns whether the output is accepted."""
     if not callable(function):
         raise EqualityProblem(
             f"Expected a function of a reference event and an output event, got {function!r}."
@@ -213,7 +202,3 @@ def _is_float(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return _is_float(value) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _raised(what: str, error: Exception, events: tuple[Any, ...]) -> EqualityProblem:
-    return EqualityProblem(f"The {what} raised {type(error).__name__}: {error}", events=events)

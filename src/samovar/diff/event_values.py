@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import EventProblem
-from samovar.errors import nearest
+from samovar.diff.comparison_errors import EventProblem, did_you_mean
 from samovar.text import shown
 
 __all__ = ["OTHER", "SIDES", "Side", "as_event", "canonical", "cells", "check_side", "rows_of"]
@@ -30,11 +29,9 @@ _NUMBERS = frozenset({pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(),
 
 def check_side(side: str) -> Side:
     """The side, or an error that names the two there are."""
-    if side == "left":
-        return "left"
-    if side == "right":
-        return "right"
-    raise EventProblem(f"Expected the side 'left' or 'right', got {side!r}.")
+    if side not in SIDES:
+        raise EventProblem(f"Expected the side 'left' or 'right', got {side!r}.")
+    return side
 
 
 def as_event(value: Any) -> Any:
@@ -60,12 +57,12 @@ def rows_of(batch: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
 
 def _cells(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values of a column. Those of numbers and truth values come by way of an array, ten times as fast."""
-    found: list[Any]
+    values: list[Any]
     if column.type in _NUMBERS and not column.null_count:
-        found = column.to_numpy(zero_copy_only=False).tolist()
+        values = column.to_numpy(zero_copy_only=False).tolist()
     else:
-        found = column.to_pylist(maps_as_pydicts="strict")
-    return found
+        values = column.to_pylist(maps_as_pydicts="strict")
+    return values
 
 
 def canonical(value: Any) -> Any:
@@ -104,8 +101,8 @@ def cells(event: Any, columns: tuple[str, ...], purpose: str) -> tuple[Any, ...]
             hint="Push mappings from column to value, or compare by a function of two events.",
         )
     missing = next((c for c in columns if c not in event), columns[0])
-    close = nearest(missing, [str(k) for k in event])
+    names = [str(name) for name in event]
     raise EventProblem(
-        f"Expected the column '{missing}' ({purpose}), got an event with {', '.join(map(str, event)) or 'none'}.",
-        hint=f"Did you mean '{close}'?" if close else None,
+        f"Expected the column '{missing}' ({purpose}), got an event with {', '.join(names) or 'none'}.",
+        hint=did_you_mean(missing, names),
     )

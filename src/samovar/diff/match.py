@@ -1,15 +1,16 @@
-"""`match`: two streams pulled to their end, or to the first difference, or for so many seconds.
+"""`match`: two streams pulled to their end, or to the first difference, or for some seconds.
 
-Each side is read in a thread of its own, so that one that waits does not hold up the other, and the one that is ahead
-waits when it is too far ahead. A side that never ends, or never says anything, ends with the verdict "undecided".
+Each side is read in a thread of its own, so that a side that waits does not hold up the other, and a side that is
+faster than the comparison waits for it. A side that never ends, or never yields, ends with the verdict "undecided".
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
+from queue import Empty, Full, Queue
 from typing import Any
 
 import pyarrow as pa
@@ -24,59 +25,30 @@ from samovar.text import shown
 __all__ = ["match"]
 
 _AHEAD = 1000
-"""Events or batches of a side that may wait to be taken in."""
+"""Events or batches of both sides that may wait to be taken in."""
+_END = object()
+"""What a reader puts into the queue when its side has ended."""
 
 
-class _Reader:
-    """Reads a side into a bounded queue; the thread ends when nobody wants more."""
+def _read(side: Side, events: Iterable[Any], queue: Queue[tuple[Side, Any]], stop: threading.Event) -> None:
+    """Put the events of a side into the queue, and `_END` or the error of the side behind them."""
 
-    def __init__(self, side: Side, events: Iterable[Any]) -> None:
-        self.side: Side = side
-        self.ended = False
-        self._waiting: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
-        self._stop = threading.Event()
-        thread = threading.Thread(target=self._read, args=(events,), name=f"samovar {side}", daemon=True)
-        thread.start()
-
-    def _read(self, events: Iterable[Any]) -> None:
-        try:
-            for event in events:
-                self._put("event", event)
-                if self._stop.is_set():
-                    return
-            self._put("end", None)
-        except Exception as error:  # told by the thread that asks
-            self._put("error", error)
-
-    def _put(self, kind: str, value: Any) -> None:
-        while not self._stop.is_set():
-            try:
-                self._waiting.put((kind, value), timeout=0.1)
+    def put(value: Any) -> None:
+        while not stop.is_set():
+            with suppress(Full):
+                queue.put((side, value), timeout=0.1)
                 return
-            except queue.Full:
-                continue
 
-    def take(self) -> list[Any]:
-        """Events that are there; none if there are none yet."""
-        taken: list[Any] = []
-        try:
-            while not self.ended and len(taken) < _AHEAD:
-                kind, value = self._waiting.get_nowait()
-                if kind == "error":
-                    raise SideProblem(
-                        f"The {self.side} side raised {type(value).__name__}: {value}"
-                    ) from value
-                if kind == "end":
-                    self.ended = True
-                else:
-                    taken.append(value)
-        except queue.Empty:
-            pass
-        return taken
-
-    def stop(self) -> None:
-        """Want no more."""
-        self._stop.set()
+    try:
+        for event in events:
+            put(event)
+            if stop.is_set():
+                return
+        put(_END)
+    except Exception as error:
+        problem = SideProblem(f"The {side} side raised {type(error).__name__}: {error}")
+        problem.__cause__ = error
+        put(problem)
 
 
 def match(
@@ -92,29 +64,33 @@ def match(
     After `seconds` the verdict is undecided: neither equivalent nor different so far, with what has no partner yet.
     """
     sides: tuple[Any, Any] = (left, right)
-    for side, given in zip(SIDES, sides, strict=True):
-        if not isinstance(given, Iterable) or isinstance(given, (str, bytes)):
-            raise SideProblem(f"Expected events one after the other on the {side} side, got {shown(given)}.")
+    for side, events in zip(SIDES, sides, strict=True):
+        if not isinstance(events, Iterable) or isinstance(events, (str, bytes)):
+            raise SideProblem(f"Expected an iterable of events on the {side} side, got {shown(events)}.")
     matcher = Matcher(depends=depends, equal=equal)
-    readers = [_Reader(side, given) for side, given in zip(SIDES, sides, strict=True)]
     end = None if seconds is None else time.monotonic() + seconds
+    queue: Queue[tuple[Side, Any]] = Queue(_AHEAD)
+    stop = threading.Event()
+    for side, events in zip(SIDES, sides, strict=True):
+        threading.Thread(
+            target=_read, args=(side, events, queue, stop), name=f"samovar {side}", daemon=True
+        ).start()
+    ended = 0
     try:
-        while not all(r.ended for r in readers):
-            busy = False
-            for reader in readers:
-                for event in reader.take():
-                    busy = True
-                    push = (
-                        matcher.push_batch if isinstance(event, (pa.RecordBatch, pa.Table)) else matcher.push
-                    )
-                    verdict = push(reader.side, event)
-                    if verdict is not None:
-                        return verdict
+        while ended < len(SIDES):
+            side, event = queue.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
+            if isinstance(event, SideProblem):
+                raise event
+            if event is _END:
+                ended += 1
+                continue
+            push = matcher.push_batch if isinstance(event, (pa.RecordBatch, pa.Table)) else matcher.push
+            if (verdict := push(side, event)) is not None:
+                return verdict
             if end is not None and time.monotonic() > end:
                 return matcher.undecided(seconds or 0.0)
-            if not busy:
-                time.sleep(0.002)
         return matcher.close()
+    except Empty:
+        return matcher.undecided(seconds or 0.0)
     finally:
-        for reader in readers:
-            reader.stop()
+        stop.set()

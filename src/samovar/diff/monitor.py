@@ -1,12 +1,12 @@
 """`monitor`: two live streams, compared as they go.
 
-The micro-batches of two queries go, in the order in which they come, through one matcher on the driver, or through one
-in parts on the executors (`samovar.diff.streams.keyed_matchers`). Guarantee: every micro-batch is compared exactly
+The micro-batches of two queries go, in the order of their arrival, through one matcher on the driver, or through one in
+parts on the executors (`samovar.diff.streams.keyed_matchers`). Guarantee: every micro-batch is compared exactly
 once, also over restarts, if the monitor has a checkpoint; no side gets further ahead than `drift` events, or one
 micro-batch if that is more.
 
-Threads: Spark calls in on threads of its own, one at a time for each query; all state is changed under one lock. A
-thread of the monitor's own alerts and stops, so that functions handed in may call `stop`.
+Threads: Spark passes batches on threads of its own, one at a time for each query; all state is changed under one lock.
+Another thread alerts and stops, so that a user's function may call `stop`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -33,10 +34,8 @@ from samovar.text import shown
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
     from samovar.diff.streams.feeds import Feed
-    from samovar.diff.streams.keyed_matchers import Divided
     from samovar.diff.tables.schemas import Strictness
 
 __all__ = ["Monitor", "monitor"]
@@ -70,50 +69,44 @@ def monitor(
     that has no partner after `patience` seconds is a difference. At a difference both sides are stopped, or with
     `on_difference="alert"` go on; `alert` is called with the verdict in either case (default: a warning in the log).
     `checkpoint` is a folder from which a monitor of the same streams goes on. `on_metrics` is called after each batch,
-    `write(side, batch, number)` before one is compared, for micro-batches that are to be written, too. `trigger` and
-    `mode` are those of the queries, `sink` chooses the result of a run that has several. `parts`: for two streams and a
-    dependence by key, rows stay on the executors and are compared there, divided by key into so many parts; the
-    checkpoint has to be a folder that executors can reach.
+    `write(side, batch, number)` before a batch is compared, for micro-batches that are to be written, too. `trigger`
+    and `mode` are those of the queries, `sink` chooses the result of a run that has several. `parts`: for two streams
+    and a dependence by key, rows stay on the executors and are compared there, divided by key into this many parts;
+    the checkpoint has to be a folder that executors can reach.
     """
     from pyspark.sql import DataFrame
 
     from samovar.diff.streams.feeds import as_feed
-    from samovar.diff.streams.keyed_matchers import counted
+    from samovar.diff.streams.keyed_matchers import Divided, counted
     from samovar.diff.tables.schemas import agreed_columns
 
     matcher = Matcher(depends=depends, equal=equal)
     _check_options(drift, patience, on_difference, mode, parts)
-    given: dict[Side, Any] = {"left": left, "right": right}
     fetch = None if parts is None else counted
     feeds = {
-        s: as_feed(given[s], s, trigger=trigger or {}, mode=mode, write=write, sink=sink, fetch=fetch)
-        for s in SIDES
+        s: as_feed(value, s, trigger=trigger or {}, mode=mode, write=write, sink=sink, fetch=fetch)
+        for s, value in zip(SIDES, (left, right), strict=True)
     }
     agreed = None
     if isinstance(left, DataFrame) and isinstance(right, DataFrame):
-        agreed = agreed_columns(
-            left.schema,
-            right.schema,
-            columns=matcher.equal.columns,
-            needed=(*matcher.depends.columns, *matcher.equal.tolerant_columns),
-            strictness=schema,
-        )
-    kept = None if checkpoint is None else Path(checkpoint)
-    scratch = Path(tempfile.mkdtemp(prefix="samovar-monitor-")) if kept is None else None
-    folder = kept or scratch
-    assert folder is not None
+        agreed = agreed_columns(left.schema, right.schema, matcher.equal, matcher.depends, strictness=schema)
+    folder = Path(tempfile.mkdtemp(prefix="samovar-monitor-") if checkpoint is None else checkpoint)
     store = None
     try:
         judge: Judge = matcher
         if parts is not None:
-            judge = _divided(matcher, agreed, parts, folder)
-        if kept is not None:
-            store = Store(kept, {s: feeds[s].what for s in SIDES}, parts=parts or 0)
+            if agreed is None:
+                raise SideProblem(
+                    "Expected, with parts=, streaming DataFrames on both sides, got something else on one.",
+                    hint="Leave parts= out to compare on the driver.",
+                )
+            judge = Divided(matcher.depends, matcher.equal, agreed, parts=parts, folder=folder / "parts")
+        if checkpoint is not None:
+            store = Store(folder, {s: feeds[s].what for s in SIDES}, parts=parts or 0)
         return Monitor(
             Comparison(judge, drift=drift, store=store),
             feeds,
             folder=folder,
-            scratch=scratch,
             patience=patience,
             stops=on_difference == "stop",
             alert=alert,
@@ -122,13 +115,13 @@ def monitor(
     except BaseException:
         if store is not None:
             store.close()
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+        if checkpoint is None:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
 class Monitor:
-    """A comparison that goes on. Made by `monitor`; as a context manager it is stopped at the end of the block."""
+    """A running comparison, returned by `monitor`; as a context manager it is stopped at the end of the block."""
 
     def __init__(
         self,
@@ -136,7 +129,6 @@ class Monitor:
         feeds: Mapping[Side, Feed],
         *,
         folder: Path,
-        scratch: Path | None,
         patience: float | None,
         stops: bool,
         alert: Callable[[Verdict], Any] | None,
@@ -154,11 +146,11 @@ class Monitor:
         self._error: BaseException | None = None
         self._stopping = False
         self._inside: set[int] = set()
-        """Threads that are in a function which was handed in: they cannot wait for the end."""
+        """Threads that are in a function of the user: they cannot wait for the end."""
         self._began = time.monotonic()
         self._done = threading.Event()
-        self._scratch = scratch
-        self._start(folder)
+        self._folder = folder
+        self._start()
 
     def __repr__(self) -> str:
         return f"Monitor({self.status})"
@@ -189,23 +181,23 @@ class Monitor:
 
     @property
     def error(self) -> BaseException | None:
-        """What made the monitor fail, if something did."""
+        """The error that made the monitor fail; None if it did not."""
         return self._error
 
     @property
     def metrics(self) -> Metrics:
-        """How the streams stand to each other now."""
+        """How far the streams agree now."""
         with self._changed:
             return self._comparison.metrics()
 
     def query(self, side: Side) -> StreamingQuery | None:
-        """Spark's query of a side; None if the side is none."""
+        """Spark's query of a side; None if the side is not a streaming DataFrame."""
         return self._feeds[check_side(side)].query
 
     def wait(self, timeout: float | None = None) -> Verdict:
         """Wait for the end: both streams ended, a difference stopped them, or `stop` was called.
 
-        After `timeout` seconds the verdict is undecided, and the monitor goes on. Raises what made it fail.
+        After `timeout` seconds the verdict is undecided, and the monitor goes on. Raises if the monitor failed.
         """
         self._done.wait(timeout)
         if self._done.is_set() and self._error is not None:
@@ -217,21 +209,19 @@ class Monitor:
 
     def stop(self) -> None:
         """Stop both sides and wait until they have. What was compared stays in the checkpoint."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
+        self._stop()
         if threading.get_ident() not in self._inside:
             self._done.wait()
 
-    def _start(self, folder: Path) -> None:
-        found = self._comparison.verdict
-        if found is not None and self._stops:  # of the checkpoint
-            self._verdict = found
+    def _start(self) -> None:
+        saved = self._comparison.verdict
+        if saved is not None and self._stops:
+            self._verdict = saved
             self._close()
             return
         try:
             for side in SIDES:
-                self._feeds[side].start(self._taker(side), folder / side)
+                self._feeds[side].start(partial(self._take, side), self._folder / side)
         except BaseException:
             self._halt()
             raise
@@ -241,96 +231,93 @@ class Monitor:
             ).start()
         threading.Thread(target=self._watch, name="samovar monitor", daemon=True).start()
 
-    def _taker(self, side: Side) -> Callable[[int, Callable[[], Batch]], None]:
-        def take(number: int, compute: Callable[[], Batch]) -> None:
-            try:
-                self._take(side, number, compute)
-            except BaseException as error:
-                self._fail(error)
-                raise
-
-        return take
-
     def _take(self, side: Side, number: int, compute: Callable[[], Batch]) -> None:
+        try:
+            metrics = self._compare(side, number, compute)
+            if metrics is not None and self._on_metrics is not None:
+                self._call(self._on_metrics, metrics)
+        except BaseException as error:
+            self._fail(error)
+            raise
+
+    def _compare(self, side: Side, number: int, compute: Callable[[], Batch]) -> Metrics | None:
+        """Compare a batch, unless that was done before. The metrics after it, if somebody asked for them."""
         began = time.monotonic()
         with self._changed:
             if self._comparison.has(side, number):
-                return
+                return None
         table = compute()
         fetched = time.monotonic()
         with self._changed:
             self._hold_back(side, table.num_rows)
             if self._done.is_set():
-                return
+                return None
             if self._error is not None:
                 raise DiffError("The comparison failed before this batch.") from self._error
             going = time.monotonic()
             self._comparison.take(side, number, table)
             self._comparison.waited[side] += going - fetched
             self._comparison.latency[side] = time.monotonic() - going + fetched - began
-            metrics = self._comparison.metrics() if self._on_metrics is not None else None
             self._changed.notify_all()
-        if metrics is not None and self._on_metrics is not None:
-            self._call(self._on_metrics, metrics)
+            return None if self._on_metrics is None else self._comparison.metrics()
 
     def _hold_back(self, side: Side, rows: int) -> None:
         """Wait while the side is too far ahead of the other, and the other may still catch up."""
-        end = None if self._patience is None else time.monotonic() + self._patience
-        while (
-            self._comparison.too_far(side, rows)
-            and OTHER[side] not in self._ended
-            and self._comparison.verdict is None
-            and self._error is None
-            and not self._stopping
-        ):
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return
-            self._changed.wait(left)
+        self._changed.wait_for(
+            lambda: (
+                self._stopping
+                or self._error is not None
+                or self._comparison.verdict is not None
+                or OTHER[side] in self._ended
+                or not self._comparison.too_far(side, rows)
+            ),
+            self._patience,
+        )
 
     def _follow(self, side: Side) -> None:
-        """Until a side has ended, in a thread of its own."""
+        """Wait until a side has ended, in a separate thread for each side."""
         try:
             ended = self._feeds[side].finish()
         except BaseException as error:
             self._fail(error)
             return
+        if not ended:
+            self._stop()
+            return
         with self._changed:
-            if ended:
-                self._ended.add(side)
-            else:
-                self._stopping = True
+            self._ended.add(side)
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:
             if not self._stopping and self._error is None:
                 self._error = error
-            self._stopping = True
-            self._changed.notify_all()
+        self._stop()
 
     def _watch(self) -> None:
         """Alert, and stop when it is time to."""
-        told = self._comparison.verdict is not None
+        alerted = self._comparison.verdict is not None
         try:
-            while (news := self._news(told)) is not None:
+            while (news := self._next_verdict(alerted)) is not None:
                 verdict, last = news
-                told = told or verdict is self._comparison.verdict
+                alerted = alerted or verdict is self._comparison.verdict
                 self._verdict = verdict
-                if not verdict.equivalent:
-                    self._tell(verdict)
+                if self._alert is not None and not verdict.equivalent:
+                    self._call(self._alert, verdict)
+                elif not self._stops and not verdict.equivalent:
+                    log.warning("%s", verdict.explain())
                 if last or self._stops:
                     break
         except BaseException as error:
             self._fail(error)
         self._halt()
 
-    def _news(self, told: bool) -> tuple[Verdict, bool] | None:
-        """Wait for a verdict to tell of, and whether it is the last; None if there will be none."""
+    def _next_verdict(self, alerted: bool) -> tuple[Verdict, bool] | None:
+        """Wait for a verdict to report, and whether it is the last; None if there will be none."""
         comparison = self._comparison
         with self._changed:
             while not self._stopping:
-                if comparison.verdict is not None and not told:
+                if comparison.verdict is not None and not alerted:
                     return comparison.verdict, False
                 if comparison.verdict is None and self._has_ended():
                     return comparison.matcher.if_ended(), True
@@ -342,22 +329,16 @@ class Monitor:
                         return late, False
                     due = comparison.until_overdue(self._patience)
                 self._changed.wait(due)
-            found = comparison.verdict
-            return None if found is None or told or self._error is not None else (found, True)
+            verdict = comparison.verdict
+            return None if verdict is None or alerted or self._error is not None else (verdict, True)
 
     def _has_ended(self) -> bool:
         if len(self._ended) == len(SIDES):
             return True
         return self._stops and any(self._comparison.decided_without(side) for side in self._ended)
 
-    def _tell(self, verdict: Verdict) -> None:
-        if self._alert is not None:
-            self._call(self._alert, verdict)
-        elif not self._stops:
-            log.warning("%s", verdict.explain())
-
     def _call(self, function: Callable[[Any], Any], value: Any) -> None:
-        """Call a function that was handed in."""
+        """Call a function of the user."""
         thread = threading.get_ident()
         self._inside.add(thread)
         try:
@@ -365,10 +346,13 @@ class Monitor:
         finally:
             self._inside.discard(thread)
 
-    def _halt(self) -> None:
+    def _stop(self) -> None:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+
+    def _halt(self) -> None:
+        self._stop()
         for side in SIDES:
             try:
                 self._feeds[side].stop()
@@ -380,20 +364,8 @@ class Monitor:
         with self._changed:
             self._comparison.close()
             self._done.set()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-
-
-def _divided(matcher: Matcher, schema: StructType | None, parts: int, folder: Path) -> Divided:
-    """A matcher in parts for the same comparison."""
-    from samovar.diff.streams.keyed_matchers import Divided
-
-    if schema is None:
-        raise SideProblem(
-            "Expected, with parts=, streaming DataFrames on both sides, got something else on one.",
-            hint="Leave parts= out to compare on the driver.",
-        )
-    return Divided(matcher.depends, matcher.equal, schema, parts=parts, folder=folder / "parts")
+        if not self._comparison.is_saved:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _check_options(
@@ -413,5 +385,5 @@ def _check_options(
     if mode not in ("append", "update"):
         raise DiffError(
             f"Expected mode='append' or 'update', got {shown(mode)}.",
-            hint="A query in complete mode gives all its rows anew each time: they are no stream of events.",
+            hint="A query in complete mode returns all its rows each time: they are not a stream of events.",
         )

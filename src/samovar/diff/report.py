@@ -6,139 +6,127 @@ Equal rows are never shown. Unmatched events of the two sides that share most of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from samovar.diff.event_values import OTHER, Side, canonical
+from samovar.diff.event_values import OTHER, canonical
+from samovar.text import shortened
 
-__all__ = ["Placed", "explain", "explain_tables", "most_alike"]
+if TYPE_CHECKING:
+    from samovar.diff.tables.table_verdict import TableVerdict
+    from samovar.diff.verdict import Verdict
+
+__all__ = ["Pair", "Placed", "aligned", "explain_streams", "explain_tables", "most_alike"]
 
 _SEARCHED = 200
+"""Events of the other side that are tried as the counterpart of an event: each costs a comparison of all cells."""
 _WIDEST = 40
+"""Characters of a cell, so that a few columns fit on a line."""
 Placed = tuple[int | None, Any]
 """An event with its position; a row of a table without an order has none."""
+Pair = tuple[Placed | None, Placed | None]
+"""An event of the left side and its counterpart on the right."""
 
 
-def explain(
-    *,
-    equivalent: bool,
-    depends: str,
-    side: Side | None,
-    position: int | None,
-    event: Any,
-    against: Any,
-    against_position: int | None,
-    rest: Mapping[Side, Sequence[Placed]],
-    limit: int,
-    overdue: float | None = None,
-) -> str:
-    """The whole text. `overdue`: the seconds after which the event should have had its partner."""
-    if equivalent or side is None or position is None:
+def explain_streams(verdict: Verdict, limit: int) -> str:
+    """A verdict on two streams; at most `limit` events without a partner a side."""
+    depends, rest = verdict.depends, verdict.rest
+    if verdict.undecided_after is not None:
+        counts = ", ".join(f"{len(r.positions)} {side}" for side, r in rest.items())
+        return (
+            f"Undecided after {verdict.undecided_after:g} s: no difference so far ({depends}).\n"
+            f"Without a partner yet: {counts}."
+        )
+    side, position = verdict.side, verdict.position
+    if verdict.equivalent or side is None or position is None:
         return f"The streams are equivalent ({depends})."
-    left, right = list(rest.get("left", ())), list(rest.get("right", ()))
-    lines = []
-    if against_position is not None:
-        other = OTHER[side]
-        lines.append(f"The streams differ at event {position} of the {side} side ({depends}).")
-        lines.append(
-            f"It depends on event {against_position} of the {other} side,"
-            " which has to come first and has no partner yet."
-        )
-        pair = {side: (position, event), other: (against_position, against)}
-        lines += ["", *_table([(pair["left"], pair["right"])])]
-        left = [p for p in left if p[0] != pair["left"][0]]
-        right = [p for p in right if p[0] != pair["right"][0]]
+    left, right = (rest[s].placed if s in rest else [] for s in ("left", "right"))
+    if (pair := verdict.pair) is not None:
+        left = [p for p in left if p[0] != pair[0][0]]
+        right = [p for p in right if p[0] != pair[1][0]]
+        lines = [
+            f"The streams differ at event {position} of the {side} side ({depends}).",
+            f"It depends on event {verdict.against_position} of the {OTHER[side]} side,"
+            " which has to come first and has no partner yet.",
+            "",
+            *_table([pair]),
+        ]
         if left or right:
-            lines += ["", f"Without a partner so far, besides: {_counts(left, right)}."]
-    elif overdue is not None:
-        lines.append(
-            f"Event {position} of the {side} side has been without a partner for {overdue:g} s ({depends})."
-        )
-        lines.append(f"Without a partner: {_counts(left, right)}.")
+            lines += ["", f"Without a partner so far, besides: {len(left)} left, {len(right)} right."]
     else:
-        lines.append(f"The streams differ when both have ended ({depends}).")
-        lines.append(f"Without a partner: {_counts(left, right)}.")
-    pairs = _paired(left, right, limit)
-    if pairs:
-        lines += ["", *_table(pairs)]
-    hidden = len(left) + len(right) - sum((a is not None) + (b is not None) for a, b in pairs)
-    if hidden:
-        lines.append(f"... and {hidden} more")
-    return "\n".join(lines)
-
-
-def explain_tables(
-    *,
-    equivalent: bool,
-    depends: str,
-    totals: Mapping[Side, int],
-    counts: Mapping[Side, int],
-    rest: Mapping[Side, Sequence[Any]],
-    pairs: Sequence[tuple[Placed | None, Placed | None]],
-    lines: int,
-    limit: int,
-) -> str:
-    """A verdict on two tables."""
-    sizes = f" {totals['left']:,} and {totals['right']:,} rows." if totals else ""
-    if equivalent:
-        return f"The tables are equivalent ({depends}).{sizes}"
-    if pairs:
-        first = min(p[0] for p in pairs[0] if p is not None and p[0] is not None)
-        said = [f"The tables differ from row {first:,} on ({depends}).{sizes}"]
-        if lines > 1:
-            said = [f"The tables differ in {lines:,} places, first at row {first:,} ({depends}).{sizes}"]
-        shown = list(pairs[:limit])
-        said += ["", *_table(shown)]
-        if lines > len(shown):
-            said.append(f"... and {lines - len(shown):,} more")
-        if any(a is not None and b is not None and _alike(a[1], b[1]) == 1.0 for a, b in shown):
-            said += [
-                "",
-                "Rows without a marked cell are equal, but came before or after another row they depend on.",
+        lines = [f"The streams differ when both have ended ({depends})."]
+        if verdict.overdue_after is not None:
+            seconds = f"{verdict.overdue_after:g} s"
+            lines = [
+                f"Event {position} of the {side} side has been without a partner for {seconds} ({depends})."
             ]
-        return "\n".join(said)
-    total = counts["left"] + counts["right"]
-    words = f"{counts['left']:,} only left, {counts['right']:,} only right"
-    said = [f"The tables differ ({depends}).{sizes}", f"Rows without a partner: {words}."]
-    placed = {s: [(None, e) for e in rest[s]] for s in ("left", "right")}
-    chosen = _paired(placed["left"], placed["right"], limit)
-    said += ["", *_table(chosen)]
-    hidden = total - sum((a is not None) + (b is not None) for a, b in chosen)
-    if hidden > 0:
-        said.append(f"... and {hidden:,} more")
-    return "\n".join(said)
+        lines.append(f"Without a partner: {len(left)} left, {len(right)} right.")
+    return "\n".join([*lines, *_shown(left, right, len(left) + len(right), limit)])
+
+
+def explain_tables(verdict: TableVerdict, limit: int) -> str:
+    """A verdict on two tables; at most `limit` pairs of rows that differ."""
+    depends, totals, pairs, places = verdict.depends, verdict.totals, verdict.pairs, verdict.lines
+    sizes = f" {totals['left']:,} and {totals['right']:,} rows." if totals else ""
+    if verdict.equivalent:
+        return f"The tables are equivalent ({depends}).{sizes}"
+    if not pairs:
+        counts = verdict.counts
+        left, right = ([(None, row) for row in verdict.unmatched(s)] for s in ("left", "right"))
+        lines = [
+            f"The tables differ ({depends}).{sizes}",
+            f"Rows without a partner: {counts['left']:,} only left, {counts['right']:,} only right.",
+        ]
+        return "\n".join([*lines, *_shown(left, right, counts["left"] + counts["right"], limit)])
+    first = min(p[0] for p in pairs[0] if p is not None and p[0] is not None)
+    lines = [f"The tables differ from row {first:,} on ({depends}).{sizes}"]
+    if places > 1:
+        lines = [f"The tables differ in {places:,} places, first at row {first:,} ({depends}).{sizes}"]
+    shown = list(pairs[:limit])
+    lines += ["", *_table(shown)]
+    if places > len(shown):
+        lines.append(f"... and {places - len(shown):,} more")
+    if any(a is not None and b is not None and _alike(a[1], b[1]) == 1.0 for a, b in shown):
+        text = "Rows without a marked cell are equal, but came before or after another row they depend on."
+        lines += ["", text]
+    return "\n".join(lines)
 
 
 def most_alike(event: Any, others: Sequence[Any]) -> Any:
     """The event that shares most cells with another, and at least half of them; None if there is none."""
-    best = max(others[:_SEARCHED], key=lambda other: _alike(event, other), default=None)
-    return best if best is not None and _alike(event, best) >= 0.5 else None
+    at = _most_alike(event, others)
+    return None if at is None else others[at]
 
 
-def _counts(left: Sequence[Placed], right: Sequence[Placed]) -> str:
-    return f"{len(left)} left, {len(right)} right"
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose columns are as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  " + "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _paired(
-    left: Sequence[Placed], right: Sequence[Placed], limit: int
-) -> list[tuple[Placed | None, Placed | None]]:
-    """Rows to show: each with the event of the other side that is most like it, if one shares half of its cells."""
-    pairs: list[tuple[Placed | None, Placed | None]] = []
+def _shown(left: Sequence[Placed], right: Sequence[Placed], total: int, limit: int) -> list[str]:
+    """The first unmatched events, each beside the event of the other side that is most like it."""
+    pairs: list[Pair] = []
     free = list(right[:_SEARCHED])
     for placed in left[:limit]:
-        best = max(range(len(free)), key=lambda i: _alike(placed[1], free[i][1]), default=None)
-        if best is not None and _alike(placed[1], free[best][1]) >= 0.5:
-            pairs.append((placed, free.pop(best)))
-        else:
-            pairs.append((placed, None))
+        at = _most_alike(placed[1], [event for _, event in free])
+        pairs.append((placed, None if at is None else free.pop(at)))
     pairs += [(None, placed) for placed in free[: max(0, limit - len(pairs))]]
-    return pairs
+    hidden = total - sum(placed is not None for pair in pairs for placed in pair)
+    lines = ["", *_table(pairs)] if pairs else []
+    return [*lines, f"... and {hidden:,} more"] if hidden > 0 else lines
+
+
+def _most_alike(event: Any, others: Sequence[Any]) -> int | None:
+    shares = [_alike(event, other) for other in others[:_SEARCHED]]
+    best = max(shares, default=0.0)
+    return shares.index(best) if best >= 0.5 else None
 
 
 def _alike(a: Any, b: Any) -> float:
+    """The share of cells in which two events agree."""
     cells_a, cells_b = _cells(a), _cells(b)
     names = cells_a.keys() | cells_b.keys()
-    same = sum(_same(cells_a, cells_b, name) for name in names)
-    return same / len(names) if names else 0.0
+    return sum(_same(cells_a, cells_b, name) for name in names) / len(names) if names else 0.0
 
 
 def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:
@@ -149,17 +137,14 @@ def _cells(event: Any) -> Mapping[str, Any]:
     return {str(k): v for k, v in event.items()} if isinstance(event, Mapping) else {"event": event}
 
 
-def _table(pairs: Sequence[tuple[Placed | None, Placed | None]]) -> list[str]:
+def _table(pairs: Sequence[Pair]) -> list[str]:
     """Lines of an aligned table, the two sides of a pair under each other."""
-    columns: dict[str, None] = {}
-    for pair in pairs:
-        for placed in pair:
-            if placed is not None:
-                columns.update(dict.fromkeys(_cells(placed[1])))
-    numbered = any(p is not None and p[0] is not None for pair in pairs for p in pair)
+    every = [placed for pair in pairs for placed in pair if placed is not None]
+    columns = dict.fromkeys(name for _, event in every for name in _cells(event))
+    numbered = any(position is not None for position, _ in every)
     rows = [["", *(["position"] if numbered else []), *columns]]
-    for pair in pairs:
-        for name, placed, partner in (("left", pair[0], pair[1]), ("right", pair[1], pair[0])):
+    for left, right in pairs:
+        for name, placed, partner in (("left", left, right), ("right", right, left)):
             if placed is None:
                 continue
             cells = _cells(placed[1])
@@ -169,11 +154,8 @@ def _table(pairs: Sequence[tuple[Placed | None, Placed | None]]) -> list[str]:
                 differs = partner is not None and not _same(cells, _cells(partner[1]), column)
                 row.append(f"*{text}*" if differs else text)
             rows.append(row)
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  " + "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows)
 
 
 def _text(value: Any) -> str:
-    text = "null" if value is None else str(value)
-    text = text.replace("\n", "\\n")
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
+    return shortened("null" if value is None else str(value).replace("\n", "\\n"), _WIDEST)

@@ -1,16 +1,16 @@
-"""What a comparison found."""
+"""The verdict of a comparison, and the events that are left without a partner."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
-from samovar.diff.event_values import SIDES, Side, check_side, rows_of
-from samovar.diff.report import explain
+from samovar.diff.event_values import OTHER, SIDES, Side, check_side, rows_of
+from samovar.diff.report import Placed, explain_streams
 
 __all__ = ["Rest", "Verdict", "at_end", "joined"]
 
@@ -22,14 +22,30 @@ class Rest:
     positions: list[int]
     held: list[Any] | pa.Table
 
+    @classmethod
+    def of(cls, placed: Iterable[Placed | None]) -> Self:
+        """The rest that holds these events, each with its position, in this order."""
+        events = [p for p in placed if p is not None]
+        return cls([position or 0 for position, _ in events], [event for _, event in events])
+
     @cached_property
     def events(self) -> list[Any]:
         """The events in order."""
         return self.held if isinstance(self.held, list) else rows_of(self.held)
 
+    @property
+    def placed(self) -> list[tuple[int, Any]]:
+        """Each event with its position, in order."""
+        return list(zip(self.positions, self.events, strict=True))
+
     def event(self, at: int) -> Any:
-        """One of them; the others stay as they are."""
+        """One event by its index; the other rows of a table are not converted."""
         return self.held[at] if isinstance(self.held, list) else rows_of(self.held.slice(at, 1))[0]
+
+    def first(self, count: int) -> Rest:
+        """The first events only, as mappings."""
+        events = self.held[:count] if isinstance(self.held, list) else rows_of(self.held.slice(0, count))
+        return Rest(self.positions[:count], events)
 
 
 _EMPTY = Rest([], [])
@@ -54,39 +70,33 @@ class Verdict:
     depends: str = ""
     rest: Mapping[Side, Rest] = field(default_factory=dict, repr=False)
     undecided_after: float | None = None
-    """Seconds after which nobody waited any longer; neither difference nor end was seen. None: decided."""
+    """Seconds after which the comparison was given up, with neither a difference nor the end seen. None: decided."""
     overdue_after: float | None = None
-    """Seconds that a monitor gave an event to find its partner; `event` did not. None: another reason."""
+    """Seconds that a monitor allowed `event` to find its partner, in vain. None: the verdict has another reason."""
 
     @property
     def undecided(self) -> bool:
         """Whether the comparison was given up before it came to an end."""
         return self.undecided_after is not None
 
+    @property
+    def pair(self) -> tuple[Placed, Placed] | None:
+        """The event that decided and the event it was compared with, left before right; None without the latter."""
+        if self.side is None or self.against_position is None:
+            return None
+        events: dict[Side, Placed] = {
+            self.side: (self.position, self.event),
+            OTHER[self.side]: (self.against_position, self.against),
+        }
+        return events["left"], events["right"]
+
     def unmatched(self, side: Side) -> list[Any]:
         """The events of a side without a partner when the verdict was reached, the one that decided it among them."""
         return self.rest.get(check_side(side), _EMPTY).events
 
     def explain(self, *, rows: int = 10) -> str:
-        """The verdict for a person: where, which events, differing cells marked; at most so many rows of the rest."""
-        if self.undecided_after is not None:
-            counts = ", ".join(f"{len(r.positions)} {side}" for side, r in self.rest.items())
-            return (
-                f"Undecided after {self.undecided_after:g} s: no difference so far ({self.depends}).\n"
-                f"Without a partner yet: {counts}."
-            )
-        return explain(
-            equivalent=self.equivalent,
-            depends=self.depends,
-            side=self.side,
-            position=self.position,
-            event=self.event,
-            against=self.against,
-            against_position=self.against_position,
-            overdue=self.overdue_after,
-            rest={side: list(zip(r.positions, r.events, strict=True)) for side, r in self.rest.items()},
-            limit=rows,
-        )
+        """The verdict for a person: where, which events, differing cells marked; at most `rows` rows of the rest."""
+        return explain_streams(self, rows)
 
     def __bool__(self) -> bool:
         return self.equivalent
@@ -105,6 +115,5 @@ def at_end(rest: Mapping[Side, Rest], depends: str) -> Verdict:
 
 def joined(rests: Iterable[Rest]) -> Rest:
     """Several rests of one side as one, in the order of positions."""
-    placed = [(p, e) for rest in rests for p, e in zip(rest.positions, rest.events, strict=True)]
-    placed.sort(key=lambda one: one[0])
-    return Rest([p for p, _ in placed], [e for _, e in placed])
+    placed = sorted((p for rest in rests for p in rest.placed), key=lambda placed: placed[0])
+    return Rest.of(placed)

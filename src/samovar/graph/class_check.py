@@ -1,11 +1,12 @@
-"""What an operator class does otherwise than it says, told before a tuple is processed.
+"""Mistakes in operator classes that can be found before a tuple is processed.
 
-Without these checks the mistakes here give no error, only other results: a row that is made and not yielded, state
+Without these checks the mistakes raise no error and only change results: a row that is built and not yielded, state
 on an operator that Spark runs without state, a container in the class body that all instances of a worker share.
 
-Guarantee: it runs nothing, and refuses only what cannot be meant. What may be meant (a `process` that only keeps state
-or writes somewhere) is a warning, which `return ()` puts to rest. It reads bytecode, which is there for code typed at a
-prompt too, and source text where that can be found. It misses what a class does through another name.
+Guarantee: it runs nothing, and refuses only what is certainly a mistake. What may be intended (a `process` that only
+keeps state or writes somewhere) is a warning, which `return ()` silences. It reads bytecode, which
+code typed at a prompt has too, and source text where that can be found. It does not see what a class does through
+another name.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import Any
 
 from samovar.errors import SamovarWarning, WorkflowError
@@ -28,41 +29,23 @@ from samovar.graph.state import declared
 __all__ = ["check_class", "gives_nothing", "lost_row", "mutated"]
 
 _MUTABLE = (list, dict, set, bytearray, deque)
-_MUTATORS = frozenset(
-    {
-        "add",
-        "append",
-        "appendleft",
-        "clear",
-        "discard",
-        "extend",
-        "extendleft",
-        "insert",
-        "pop",
-        "popitem",
-        "popleft",
-    }
-    | {"remove", "reverse", "setdefault", "sort", "update", "difference_update", "intersection_update"}
+_FROZEN = (tuple, frozenset, bytes, MappingProxyType)
+_MUTATORS = (
+    {n for kind in _MUTABLE for n in dir(kind)} - {n for kind in _FROZEN for n in dir(kind)} - {"fromkeys"}
 )
+"""Methods that mutable containers have and their immutable counterparts lack."""
 _PAUSES = (
     inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 )
 _DICTS = {"BUILD_MAP", "BUILD_CONST_KEY_MAP", "DICT_UPDATE", "DICT_MERGE", "MAP_ADD"}
-_EFFECTS = (
-    "CALL",
-    "STORE_ATTR",
-    "STORE_SUBSCR",
-    "STORE_SLICE",
-    "STORE_GLOBAL",
-    "STORE_DEREF",
-    "DELETE_",
-    "IMPORT_",
-)
+_STORES = ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "STORE_DEREF")
+_EFFECTS = ("CALL", "DELETE_", "IMPORT_", *_STORES)
+"""How the names of instructions begin that others can notice."""
 _NO_WORK = {"CACHE", "NOP", "EXTENDED_ARG", "PRECALL", "RESUME", "NOT_TAKEN"}
 
 
 def check_class(operator: Operator, name: str) -> None:
-    """Raise a WorkflowError that names the operator for what cannot be meant; warn of a `process` without rows."""
+    """Raise a WorkflowError that names the operator for a certain mistake; warn of a `process` without rows."""
     cls = type(operator)
     main = "process_batch" if is_batch_form(cls) else "process"
     for method in (main, "finish"):
@@ -79,21 +62,21 @@ def check_class(operator: Operator, name: str) -> None:
     function = getattr(cls, main)
     ends = cls.finish is not Operator.finish
     if isinstance(function, FunctionType) and not ends and gives_nothing(function.__code__):
-        text = f"Operator '{name}': {cls.__name__}.{main}() neither yields nor returns rows, so that it gives none."
+        text = f"Operator '{name}': {cls.__name__}.{main}() neither yields nor returns rows."
         if not _has_effect(function.__code__):
             raise WorkflowError(text, operator=name, hint="Yield each row: yield {'column': value}.")
         warnings.warn(
-            f"{text} Hint: yield each row; if it is to give none, end it with `return ()`.",
+            f"{text} Hint: yield each row; if none is intended, end it with `return ()`.",
             SamovarWarning,
             stacklevel=2,
         )
 
 
-# --- rows that nobody gets ------------------------------------------------------------------------------------------
+# --- rows that are lost ---------------------------------------------------------------------------------------------
 
 
 def gives_nothing(code: CodeType) -> bool:
-    """Whether a function yields nothing and returns None, wherever it ends. One that always raises does neither."""
+    """Whether a function yields nothing and returns None, wherever it ends. A function that always raises does not."""
     if code.co_flags & _PAUSES:
         return False
     ends = list(_returned(code))
@@ -103,7 +86,7 @@ def gives_nothing(code: CodeType) -> bool:
 
 
 def lost_row(code: CodeType) -> tuple[int, str] | None:
-    """The line at which a function makes a row and drops it, or returns it as if it were all rows; in words."""
+    """The line at which a function builds a row that it does not yield, and what it does with the row instead."""
     steps = _steps(code)
     for before, step in pairwise(steps):
         if step.opname == "POP_TOP" and before.opname in _DICTS:
@@ -122,7 +105,7 @@ def _steps(code: CodeType) -> list[dis.Instruction]:
 
 
 def _returned(code: CodeType) -> Iterator[dis.Instruction]:
-    """What made the value of each return; the return itself where several places lead to it."""
+    """The instruction that built the value of each return; the return itself where several branches lead to it."""
     steps = _steps(code)
     for before, step in pairwise(steps):
         if step.opname == "RETURN_CONST":
@@ -133,8 +116,8 @@ def _returned(code: CodeType) -> Iterator[dis.Instruction]:
 
 def _line(code: CodeType, at: dis.Instruction) -> int:
     """The line of the source that an instruction comes from."""
-    found = (line for start, stop, line in code.co_lines() if start <= at.offset < stop and line)
-    return next(found, code.co_firstlineno)
+    lines = (line for start, stop, line in code.co_lines() if start <= at.offset < stop and line)
+    return next(lines, code.co_firstlineno)
 
 
 def _has_effect(code: CodeType) -> bool:
@@ -163,7 +146,7 @@ def _check_stateless(cls: type[Operator], name: str) -> None:
 
 
 def _check_shared(operator: Operator, name: str) -> None:
-    """A container in the class body is one for all instances of a worker, and in no recording."""
+    """Refuse containers in the class body: all instances of a worker share them, and no recording holds them."""
     cls = type(operator)
     shared = {
         n: getattr(cls, n)
@@ -209,7 +192,7 @@ def _nodes(cls: type) -> Iterator[ast.ClassDef]:
 
 def mutated(node: ast.ClassDef) -> set[str]:
     """Attributes of `self` or of the class that methods change in place: `self.seen.append(x)`, `self.seen[k] = x`."""
-    found = set()
+    attributes = set()
     for inner in ast.walk(node):
         place: Any = None
         match inner:
@@ -219,9 +202,9 @@ def mutated(node: ast.ClassDef) -> set[str]:
                 pass
             case ast.AugAssign(target=ast.Attribute() as place):
                 pass
-        if (attribute := _own(place, node.name)) is not None:
-            found.add(attribute)
-    return found
+        if (attribute := _attribute_of_self(place, node.name)) is not None:
+            attributes.add(attribute)
+    return attributes
 
 
 def _counted(node: ast.ClassDef) -> Iterator[str]:
@@ -229,11 +212,12 @@ def _counted(node: ast.ClassDef) -> Iterator[str]:
     for method in node.body:
         if isinstance(method, ast.FunctionDef) and method.name in ("process", "process_batch"):
             for inner in ast.walk(method):
-                if isinstance(inner, ast.AugAssign) and (own := _own(inner.target, node.name)) is not None:
-                    yield own
+                target = inner.target if isinstance(inner, ast.AugAssign) else None
+                if (attribute := _attribute_of_self(target, node.name)) is not None:
+                    yield attribute
 
 
-def _own(place: Any, cls: str) -> str | None:
+def _attribute_of_self(place: Any, cls: str) -> str | None:
     """The attribute's name if a place is `self.name`, `cls.name`, `Class.name` or `type(self).name`."""
     match place:
         case ast.Attribute(value=ast.Name(id=holder), attr=attribute) if holder in ("self", "cls", cls):

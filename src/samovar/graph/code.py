@@ -21,42 +21,27 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
-from samovar.errors import WorkflowError, nearest
+import msgspec
+
+from samovar.errors import WorkflowError, did_you_mean
 from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator, remember_source
+from samovar.graph.operators.base import Op
 from samovar.graph.self_contained_code import Unrecoverable, collect
+from samovar.text import shortened, shown, with_caret
 
 __all__ = [
-    "FunctionSource",
-    "PythonSource",
     "function_from_code",
     "function_source",
     "operator_from_code",
     "recall_source",
     "remember_source",
     "source_of",
+    "with_source",
 ]
-
-
-@dataclass(frozen=True)
-class PythonSource:
-    """What makes a Python operator: run `code`, then call class `class_name` with `params`."""
-
-    code: str
-    class_name: str
-    params: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class FunctionSource:
-    """What makes a function: run `code`, then take `function`."""
-
-    code: str
-    function: str
 
 
 # --- from code ------------------------------------------------------------------------------------------------------
@@ -70,48 +55,49 @@ def operator_from_code(op: ops.Python) -> Operator:
     if not cls.output.strip():
         raise WorkflowError(
             f"Operator '{op.name}': class {cls.__name__} has no `output`.",
-            hint='Say what rows it gives: output = "customer string, amount double".',
+            hint='Declare its rows: output = "customer string, amount double".',
             operator=op.name,
         )
     _check_params(op, cls)
     try:
-        made = cls(**op.params)
+        operator = cls(**op.params)
     except Exception as error:
         raise WorkflowError(
-            f"Operator '{op.name}': {cls.__name__}({_shown(op.params)}) raised {_error_line(error)}"
+            f"Operator '{op.name}': {cls.__name__}({_listed(op.params)}) raised {_error_line(error)}"
             f"{_place(error, module)}",
             hint="Look at `params` and at the class's __init__.",
             operator=op.name,
         ) from error
-    check_class(made, op.name)
-    return made
+    check_class(operator, op.name)
+    return operator
 
 
 def function_from_code(op: ops.Batches) -> Callable[..., Any]:
     """The function that `op.code` defines. Runs the code; raises WorkflowError that names `op`."""
     module = _executed(op.name, op.code)
-    own = {
-        n: v
-        for n, v in vars(module).items()
-        if isinstance(v, types.FunctionType) and v.__module__ == module.__name__
-    }
-    name = op.function or (next(iter(own)) if len(own) == 1 else "")
-    found = vars(module).get(name)
-    if not callable(found):
-        close = nearest(name, own)
+    functions = _defined(module, lambda value: isinstance(value, types.FunctionType))
+    name = op.function or (functions[0] if len(functions) == 1 else "")
+    function = vars(module).get(name)
+    if not callable(function):
         raise WorkflowError(
             f"Operator '{op.name}': expected its code to define the function '{name}', "
-            f"got {_listed(own) or 'no function'}.",
-            hint=f"Did you mean '{close}'?" if close else "Say which function in `function`.",
+            f"got {', '.join(functions) or 'no function'}.",
+            hint=did_you_mean(name, functions, "Name the function in `function`."),
             operator=op.name,
         )
-    if isinstance(found, types.FunctionType):
-        found.__dict__["__source__"] = _source_mark(module)
-    return found  # type: ignore[no-any-return]
+    if isinstance(function, types.FunctionType):
+        function.__dict__["__source__"] = _source_mark(module)
+    return function  # type: ignore[no-any-return]
+
+
+def _defined(module: types.ModuleType, is_wanted: Callable[[Any], bool]) -> list[str]:
+    """The names of the classes or functions that a module defines and does not import."""
+    members = vars(module).items()
+    return sorted(n for n, v in members if is_wanted(v) and v.__module__ == module.__name__)
 
 
 def recall_source(thing: object) -> None:
-    """Make the source lines of an operator or function made from code known in this process. Cheap; no error."""
+    """Make the source lines of an operator or function made from code known in this process. Cheap; raises nothing."""
     holder = thing if isinstance(thing, types.FunctionType | type) else type(thing)
     mark = vars(holder).get("__source__")
     if mark is not None:
@@ -163,60 +149,51 @@ def _source_mark(module: types.ModuleType) -> tuple[str, str]:
 
 
 def _chosen_class(op: ops.Python, module: types.ModuleType) -> type[Operator]:
-    own = {
-        n: v
-        for n, v in vars(module).items()
-        if isinstance(v, type) and issubclass(v, Operator) and v.__module__ == module.__name__
-    }
-    name = op.class_name or (next(iter(own)) if len(own) == 1 else "")
-    found = vars(module).get(name)
-    if isinstance(found, type) and issubclass(found, Operator):
-        return found
-    if found is not None:
+    classes = _defined(module, _is_operator_class)
+    name = op.class_name or (classes[0] if len(classes) == 1 else "")
+    cls = vars(module).get(name)
+    if _is_operator_class(cls):
+        return cls
+    if cls is not None:
         raise WorkflowError(
-            f"Operator '{op.name}': expected '{name}' to be a class derived from sv.Operator, got {found!r}.",
+            f"Operator '{op.name}': expected '{name}' to be a class derived from sv.Operator, got {cls!r}.",
             hint=f"Write class {name}(sv.Operator).",
             operator=op.name,
         )
-    close = nearest(name, own)
-    wanted = f"the class '{name}'" if name else "one class derived from sv.Operator"
+    expected = f"the class '{name}'" if name else "one class derived from sv.Operator"
     raise WorkflowError(
-        f"Operator '{op.name}': expected its code to define {wanted}, got {_listed(own) or 'no operator class'}.",
-        hint=f"Did you mean '{close}'?" if close else "Say which class in `class`.",
+        f"Operator '{op.name}': expected its code to define {expected}, "
+        f"got {', '.join(classes) or 'no operator class'}.",
+        hint=did_you_mean(name, classes, "Name the class in `class`."),
         operator=op.name,
     )
 
 
+def _is_operator_class(value: Any) -> TypeGuard[type[Operator]]:
+    return isinstance(value, type) and issubclass(value, Operator)
+
+
 def _check_params(op: ops.Python, cls: type[Operator]) -> None:
+    plain = cls.__init__ is object.__init__  # whose signature takes anything
     try:
-        signature = inspect.signature(cls.__init__)
+        signature = inspect.Signature() if plain else inspect.signature(cls.__init__)
     except (TypeError, ValueError):
         return
-    own = list(signature.parameters)[1:] if cls.__init__ is not object.__init__ else []
+    names = list(signature.parameters)[1:]
     try:
-        if cls.__init__ is object.__init__:
-            if op.params:
-                raise TypeError(f"got an unexpected keyword argument '{next(iter(op.params))}'")
-        else:
-            signature.bind(None, **op.params)
+        signature.bind(*(() if plain else (None,)), **op.params)
     except TypeError as error:
-        unknown = next((p for p in op.params if p not in own), None)
-        close = nearest(unknown, own) if unknown else None
+        unknown = next((name for name in op.params if name not in names), None)
         raise WorkflowError(
-            f"Operator '{op.name}': expected `params` that fit {cls.__name__}({', '.join(own)}), "
-            f"got {{{_shown(op.params)}}}: {error}.",
-            hint=f"Did you mean '{close}'?" if close else None,
+            f"Operator '{op.name}': expected `params` that fit {cls.__name__}({', '.join(names)}), "
+            f"got {{{_listed(op.params)}}}: {error}.",
+            hint=did_you_mean(unknown, names) if unknown else None,
             operator=op.name,
         ) from None
 
 
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(names))
-
-
-def _shown(params: Mapping[str, Any]) -> str:
-    text = ", ".join(f"{k}={v!r}" for k, v in params.items())
-    return text if len(text) <= 200 else text[:197] + "..."
+def _listed(params: Mapping[str, Any]) -> str:
+    return shortened(", ".join(f"{k}={v!r}" for k, v in params.items()), 200)
 
 
 def _error_line(error: BaseException) -> str:
@@ -236,28 +213,35 @@ def _syntax_text(name: str, code: str, error: SyntaxError) -> str:
     text = f"Operator '{name}': its code is not valid Python: {error.msg}"
     if error.lineno is None or not 1 <= error.lineno <= len(lines):
         return text + "."
-    line = lines[error.lineno - 1]
-    caret = "\n" + " " * (4 + max(error.offset - 1, 0)) + "^" if error.offset else ""
-    return f"{text}, line {error.lineno}:\n    {line.rstrip()}{caret}"
+    return (
+        f"{text}, line {error.lineno}:{with_caret(lines[error.lineno - 1], max((error.offset or 1) - 1, 0))}"
+    )
 
 
 # --- to code --------------------------------------------------------------------------------------------------------
 
 
-def source_of(operator: Operator) -> PythonSource:
-    """Self-contained code for a live operator, and the parameters it was made with.
+def with_source(op: Op, live: Any) -> Op:
+    """The operator with the code of its live instance or function as text; raises what `source_of` raises."""
+    if isinstance(op, ops.Python) and live is not None:
+        return msgspec.structs.replace(op, **source_of(live))
+    if isinstance(op, ops.Batches) and live is not None:
+        return msgspec.structs.replace(op, **function_source(live))
+    return op
+
+
+def source_of(operator: Operator) -> dict[str, Any]:
+    """The fields `code`, `class_name` and `params` for a live operator; the code is self-contained.
 
     Raises WorkflowError when its source cannot be found (typed into a plain Python prompt), when it needs something
     that has no textual form, or when a parameter is not plain data.
     """
     cls = type(operator)
-    mark = vars(cls).get("__source__")
-    code = mark[1] if mark is not None else _collected(cls)
-    return PythonSource(code, cls.__name__, _params(operator))
+    return {"code": _code_of(cls), "class_name": cls.__name__, "params": _params(operator)}
 
 
-def function_source(function: Callable[..., Any]) -> FunctionSource:
-    """Self-contained code for a plain function. Raises WorkflowError for lambdas and other callables."""
+def function_source(function: Callable[..., Any]) -> dict[str, Any]:
+    """The fields `code` and `function` for a plain function. Raises WorkflowError for lambdas and other callables."""
     if not isinstance(function, types.FunctionType):
         raise WorkflowError(
             f"Expected a function written with def, got {function!r}.",
@@ -267,11 +251,13 @@ def function_source(function: Callable[..., Any]) -> FunctionSource:
         raise WorkflowError(
             "A lambda has no source of its own to write down.", hint="Write it as a function with def."
         )
-    mark = vars(function).get("__source__")
-    return FunctionSource(mark[1] if mark is not None else _collected(function), function.__name__)
+    return {"code": _code_of(function), "function": function.__name__}
 
 
-def _collected(target: type | types.FunctionType) -> str:
+def _code_of(target: type | types.FunctionType) -> str:
+    """The code that a class or function was made from, or what it needs of its module put together."""
+    if (mark := vars(target).get("__source__")) is not None:
+        return str(mark[1])
     try:
         return collect(target)
     except Unrecoverable as error:
@@ -289,20 +275,18 @@ def _params(operator: Operator) -> dict[str, Any]:
         return {}
     hint = "Make the constructor take numbers, texts, lists and mappings by name, and build the rest in __init__."
     signature = inspect.signature(cls.__init__)
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for name, value in list(signature.bind(operator, *args, **kwargs).arguments.items())[1:]:
         kind = signature.parameters[name].kind
         if kind is inspect.Parameter.VAR_KEYWORD:
-            found.update(value)
+            params.update(value)
         elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
             raise WorkflowError(
                 f"{cls.__name__} takes '{name}' by position only; a document has names.", hint=hint
             )
         else:
-            found[name] = value
-    return {
-        name: _json_able(value, f"{cls.__name__}: parameter '{name}'", hint) for name, value in found.items()
-    }
+            params[name] = value
+    return {n: _json_able(value, f"{cls.__name__}: parameter '{n}'", hint) for n, value in params.items()}
 
 
 def _json_able(value: Any, what: str, hint: str) -> Any:
@@ -314,5 +298,4 @@ def _json_able(value: Any, what: str, hint: str) -> Any:
         return [_json_able(v, what, hint) for v in value]
     if isinstance(value, dict) and all(type(k) is str for k in value):
         return {k: _json_able(v, what, hint) for k, v in value.items()}
-    shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
-    raise WorkflowError(f"{what} is not plain data: a document cannot hold {shown}.", hint=hint)
+    raise WorkflowError(f"{what} is not plain data: a document cannot hold {shown(value, 80)}.", hint=hint)

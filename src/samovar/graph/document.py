@@ -10,7 +10,7 @@ The form is that of the operators' fields (see `samovar.graph.operators`), one m
       - {name: S, op: sink, inputs: [large]}
 
 Guarantees: what `dump` writes, `load` reads back as equal operators; loading runs no code of the document (Python
-operators stay text until `samovar.graph.code` makes them); every error says where in the document and what was
+operators stay text until `samovar.graph.code` runs them); every error names the place in the document and what was
 expected. Paths of a document that is a file are relative to that file's folder; otherwise to the current directory.
 """
 
@@ -28,14 +28,16 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 import yaml
 
-from samovar.errors import DocumentError, WorkflowError, nearest
+from samovar.errors import DocumentError, WorkflowError, did_you_mean, nearest
 from samovar.graph import operators as ops
-from samovar.graph.code import function_source, source_of
-from samovar.graph.operators.base import Expr, Op, current_fields
-from samovar.graph.schema import FIELDS, KINDS, VERSION, json_schema
-from samovar.graph.values import columns, decode, encode
+from samovar.graph.arguments import option_text
+from samovar.graph.code import with_source
+from samovar.graph.operators.base import Op, column_of, current_fields
+from samovar.graph.schema import KINDS, VERSION, field_description, json_schema
+from samovar.graph.values import Type, columns, decode, encode
 from samovar.graph.workflow import Graph, Workflow, row_of
 from samovar.graph.yaml_form import Dumper, Loader, styled
+from samovar.text import shown, with_caret
 
 __all__ = ["VERSION", "dump", "json_schema", "load", "load_operators", "to_document"]
 
@@ -43,23 +45,20 @@ _TOP = ("samovar", "name", "operators")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TEXT_LIST = tuple[str, ...]
 
-SqlOf = Callable[[Op, Expr], str | None]
-
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
 def to_document(
-    workflow: Workflow | Graph, *, sql: SqlOf | None = None, relative_to: str | os.PathLike[str] | None = None
+    workflow: Workflow | Graph, *, relative_to: str | os.PathLike[str] | None = None
 ) -> dict[str, Any]:
-    """The workflow as plain data that JSON can hold.
+    """The workflow as plain data that JSON can hold; its PySpark Columns must have been turned into SQL text before.
 
-    `sql` turns an expression given as a PySpark Column into SQL text, or None where it cannot. `relative_to` is the
-    folder the document will lie in: paths below it are written relative to it.
+    `relative_to` is the folder the document will lie in: paths below it are written relative to it.
     """
     graph = workflow.graph() if isinstance(workflow, Workflow) else workflow
     folder = None if relative_to is None else os.path.abspath(relative_to)
-    operators = [_written(op, graph.live.get(op.name), sql, folder) for op in graph.ops.values()]
+    operators = [_written(op, graph.live.get(op.name), folder) for op in graph.ops.values()]
     return {"samovar": VERSION, "name": graph.name, "operators": operators}
 
 
@@ -67,43 +66,55 @@ def dump(
     workflow: Workflow | Graph | Mapping[str, Any],
     format: Literal["yaml", "json"] = "yaml",
     *,
-    sql: SqlOf | None = None,
     relative_to: str | os.PathLike[str] | None = None,
 ) -> str:
     """The workflow (or a document that `to_document` made) as YAML or JSON text."""
     if format not in ("yaml", "json"):
         raise WorkflowError(f"Expected format='yaml' or 'json', got {format!r}.")
-    made = (
-        dict(workflow)
-        if isinstance(workflow, Mapping)
-        else to_document(workflow, sql=sql, relative_to=relative_to)
-    )
+    if isinstance(workflow, Mapping):
+        document = dict(workflow)
+    else:
+        document = to_document(workflow, relative_to=relative_to)
     if format == "json":
-        return json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    made["operators"] = [{k: styled(v) for k, v in op.items()} for op in made["operators"]]
+        return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    document["operators"] = [{k: styled(v) for k, v in op.items()} for op in document["operators"]]
     text: str = yaml.dump(
-        made, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize, default_flow_style=False
+        document,
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=sys.maxsize,
+        default_flow_style=False,
     )
     return text
 
 
-def _written(op: Op, live: Any, sql: SqlOf | None, folder: str | None) -> dict[str, Any]:
+def _written(op: Op, live: Any, folder: str | None) -> dict[str, Any]:
     if isinstance(op, ops.FrameSource):
         raise WorkflowError(
             f"Operator '{op.name}' reads a live DataFrame, which a document cannot hold.",
             hint="Read its files with flow.read.parquet(path), or give few rows with flow.values(schema, rows).",
             operator=op.name,
         )
-    op = op.with_expressions(tuple(_sql_text(op, e, sql) for e in op.expressions()))
+    for text in op.expressions():
+        if column_of(text) is not None:
+            raise WorkflowError(
+                f"Operator '{op.name}' ({op.kind}) holds the PySpark Column {text}, which has no SQL text.",
+                hint="Use a SQL string there: it goes into a document as it is.",
+                operator=op.name,
+            )
+    op = op.with_expressions(tuple(map(str, op.expressions())))
     try:
-        op = _with_source(op, live)
+        op = with_source(op, live)
+        op = _with_cells(op, encode) if isinstance(op, ops.Values) else op
     except WorkflowError as error:
         raise WorkflowError(
             f"Operator '{op.name}': {error.message}", hint=error.hint, operator=op.name
         ) from error
-    if isinstance(op, ops.Values):
-        op = _with_plain_rows(op)
-    elif isinstance(op, ops.Replace):
+    except ValueError as error:
+        hint = "Use plain values: numbers, texts, dates, decimals, bytes, lists, mappings."
+        raise WorkflowError(f"Operator '{op.name}': {error}.", hint=hint, operator=op.name) from error
+    if isinstance(op, ops.Replace):
         op = msgspec.structs.replace(op, pairs=tuple((_finite(a), _finite(b)) for a, b in op.pairs))
     elif isinstance(op, ops.FillNa):
         value = op.value
@@ -111,8 +122,8 @@ def _written(op: Op, live: Any, sql: SqlOf | None, folder: str | None) -> dict[s
         op = msgspec.structs.replace(op, value=plain)
     if folder is not None:
         op = _with_paths(op, lambda path: _relative(path, folder))
-    made: dict[str, Any] = _with_lists(msgspec.to_builtins(op))
-    return {k: made.pop(k) for k in ("name", "op", "inputs") if k in made} | made
+    fields: dict[str, Any] = _with_lists(msgspec.to_builtins(op))
+    return {k: fields.pop(k) for k in ("name", "op", "inputs") if k in fields} | fields
 
 
 def _with_lists(value: Any) -> Any:
@@ -122,46 +133,20 @@ def _with_lists(value: Any) -> Any:
     return [_with_lists(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def _sql_text(op: Op, text: str, sql: SqlOf | None) -> str:
-    if not isinstance(text, Expr) or text.column is None:
-        return str(text)
-    found = sql(op, text) if sql is not None else None
-    if found is None:
-        raise WorkflowError(
-            f"Operator '{op.name}' ({op.kind}) holds the PySpark Column {text}, which has no SQL text to write down.",
-            hint="Use a SQL string there: it goes into a document as it is.",
-            operator=op.name,
-        )
-    return found
+def _with_cells(op: ops.Values, convert: Callable[[Any, Type], Any]) -> ops.Values:
+    """The operator with each cell converted by the type of its column. Raises ValueError that names the cell."""
+    types = columns(op.schema)
 
+    def cell(index: int, value: Any, column: str, of: Type) -> Any:
+        try:
+            return convert(value, of)
+        except ValueError as error:
+            raise ValueError(f"row {index}, column '{column}': {error}") from None
 
-def _with_source(op: Op, live: Any) -> Op:
-    if live is None:
-        return op
-    if isinstance(op, ops.Python):
-        made = source_of(live)
-        return msgspec.structs.replace(op, code=made.code, class_name=made.class_name, params=made.params)
-    if isinstance(op, ops.Batches):
-        function = function_source(live)
-        return msgspec.structs.replace(op, code=function.code, function=function.function)
-    return op
-
-
-def _with_plain_rows(op: ops.Values) -> Op:
-    known = columns(op.schema)
-    rows: list[tuple[Any, ...]] = []
-    for index, row in enumerate(op.rows):
-        made: list[Any] = []
-        for value, (column, of) in zip(row, known, strict=True):
-            try:
-                made.append(encode(value, of))
-            except ValueError as error:
-                raise WorkflowError(
-                    f"Operator '{op.name}': row {index}, column '{column}': {error}.",
-                    hint="Give plain values: numbers, texts, dates, decimals, bytes, lists, mappings.",
-                    operator=op.name,
-                ) from error
-        rows.append(tuple(made))
+    rows = (
+        tuple(cell(index, value, *of) for value, of in zip(row, types, strict=True))
+        for index, row in enumerate(op.rows)
+    )
     return msgspec.structs.replace(op, rows=tuple(rows))
 
 
@@ -173,16 +158,13 @@ def _finite(value: Any) -> Any:
 
 
 def _from_finite(value: Any) -> Any:
-    if (
-        isinstance(value, Mapping)
-        and set(value) == {"$float"}
-        and value["$float"] in ("NaN", "Infinity", "-Infinity")
-    ):
+    if isinstance(value, Mapping) and list(value) == ["$float"] and value["$float"] in _NOT_FINITE:
         return float(value["$float"])
     return value
 
 
 _ANY = columns("x double")[0][1]
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 
 
 def _with_paths(op: Op, change: Callable[[str], str]) -> Op:
@@ -206,6 +188,7 @@ def _relative(path: str, folder: str) -> str:
 
 
 def _below(path: str, folder: str) -> str:
+    """The path that a document in a folder names."""
     return path if _URI.match(path) or os.path.isabs(path) else os.path.join(folder, path)
 
 
@@ -246,10 +229,9 @@ def load(document: Any, *, folder: str | os.PathLike[str] | None = None) -> Work
     relative to; by default the folder of the file, and for text and data the current directory, as in Python. Raises
     DocumentError for what cannot be read, and the graph's own errors for names and edges that do not fit.
     """
-    source = _opened(document)
-    chosen = os.path.abspath(folder) if folder is not None else source.folder
+    source = _opened(document, folder)
     name, items = _top_level(source)
-    return Workflow.of(name, [_placed(_operator(source, i, item), chosen) for i, item in enumerate(items)])
+    return Workflow.of(name, [_operator(source, i, item) for i, item in enumerate(items)])
 
 
 def load_operators(
@@ -259,30 +241,26 @@ def load_operators(
 
     For tools that show everything that is wrong with a document, where `load` stops at the first error.
     """
-    source = _opened(document)
-    chosen = os.path.abspath(folder) if folder is not None else source.folder
+    source = _opened(document, folder)
     _, items = _top_level(source)
-    made: list[Op] = []
-    wrong: list[DocumentError] = []
+    operators: list[Op] = []
+    errors: list[DocumentError] = []
     for index, item in enumerate(items):
         try:
-            made.append(_placed(_operator(source, index, item), chosen))
+            operators.append(_operator(source, index, item))
         except DocumentError as error:
-            wrong.append(error)
-    return made, wrong
+            errors.append(error)
+    return operators, errors
 
 
-def _placed(op: Op, folder: str | None) -> Op:
-    return op if folder is None else _with_paths(op, lambda path: _below(path, folder))
-
-
-def _opened(document: Any) -> _Source:
+def _opened(document: Any, folder: str | os.PathLike[str] | None) -> _Source:
+    place = None if folder is None else os.path.abspath(folder)
     if isinstance(document, Mapping):
-        return _Source(document, "the document")
+        return _Source(document, "the document", folder=place)
     if isinstance(document, bytes):
         document = _utf8(document, "the document")
     if isinstance(document, str) and _is_text(document):
-        return _Source(_parsed(document, "the document"), "the document", document)
+        return _Source(_parsed(document, "the document"), "the document", document, place)
     if not isinstance(document, str | os.PathLike):
         raise DocumentError(
             f"Expected a workflow document as a mapping, text or path, got {type(document).__name__}.",
@@ -298,25 +276,27 @@ def _opened(document: Any) -> _Source:
             hint=_beside(path),
         ) from error
     text = _utf8(raw, path)
-    return _Source(_parsed(text, path), path, text, os.path.dirname(os.path.abspath(path)))
+    return _Source(_parsed(text, path), path, text, place or os.path.dirname(os.path.abspath(path)))
 
 
-def _is_text(given: str) -> bool:
-    if "\n" in given or given.lstrip().startswith("{"):
+def _is_text(document: str) -> bool:
+    """Whether a text is a document and not the path of one."""
+    if "\n" in document or document.lstrip().startswith("{"):
         return True
-    return re.match(r"\s*[\w'\"]+:(\s|$)", given) is not None and not os.path.exists(given)
+    return re.match(r"\s*[\w'\"]+:(\s|$)", document) is not None and not os.path.exists(document)
 
 
 def _beside(path: str) -> str | None:
+    """The hint for a document that is not there: what lies in its folder."""
     folder = os.path.dirname(path) or "."
     try:
-        there = [n for n in os.listdir(folder) if n.endswith((".yaml", ".yml", ".json"))]
+        names = [n for n in os.listdir(folder) if n.endswith((".yaml", ".yml", ".json"))]
     except OSError:
         return f"The folder '{folder}' does not exist either."
-    close = nearest(os.path.basename(path), there)
+    close = nearest(os.path.basename(path), names)
     if close:
         return f"Did you mean '{os.path.join(os.path.dirname(path), close)}'?"
-    return f"Documents in '{folder}': {', '.join(sorted(there)[:8])}." if there else None
+    return f"Documents in '{folder}': {', '.join(sorted(names)[:8])}." if names else None
 
 
 def _utf8(raw: bytes, label: str) -> str:
@@ -355,11 +335,11 @@ class _Twice(Exception):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [k for k, _ in pairs]
         raise _Twice(next(k for k in names if names.count(k) > 1))
-    return made
+    return mapping
 
 
 def _line_and_column(text: str, position: int) -> tuple[int, int]:
@@ -368,14 +348,10 @@ def _line_and_column(text: str, position: int) -> tuple[int, int]:
 
 def _unreadable(label: str, form: str, text: str, line: int, column: int, problem: str) -> DocumentError:
     lines = text.splitlines()
-    shown = ""
-    if 1 <= line <= len(lines):
-        start = max(0, column - 80)
-        part = lines[line - 1][start : start + 110].replace("\t", " ")
-        shown = f"\n    {part}\n    {' ' * (column - 1 - start)}^"
+    place = with_caret(lines[line - 1], column - 1) if 1 <= line <= len(lines) else ""
     hint = "Indent with blanks, not tabs." if "'\\t'" in problem else None
     return DocumentError(
-        f"{label} is not readable as {form}: line {line}, column {column}: {problem}{shown}", hint=hint
+        f"{label} is not readable as {form}: line {line}, column {column}: {problem}{place}", hint=hint
     )
 
 
@@ -395,18 +371,15 @@ def _top_level(source: _Source) -> tuple[str, Sequence[Any]]:
         )
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION
+        hint = "It was written for a newer Samovar: upgrade." if newer else f"Write 'samovar: {VERSION}'."
         raise DocumentError(
-            f"{source.label}: expected document version {VERSION} in 'samovar', got {version!r}.",
-            hint="It was written for a newer Samovar: upgrade this one."
-            if newer
-            else f"Write 'samovar: {VERSION}'.",
+            f"{source.label}: expected document version {VERSION} in 'samovar', got {version!r}.", hint=hint
         )
     for key in data:
         if key not in _TOP:
-            close = nearest(str(key), _TOP)
             raise DocumentError(
                 f"{source.label}: expected the fields {', '.join(_TOP)}, got '{key}'.",
-                hint=f"Did you mean '{close}'?" if close else None,
+                hint=did_you_mean(key, _TOP),
             )
     name, items = data.get("name"), data.get("operators")
     if not isinstance(name, str):
@@ -419,14 +392,14 @@ def _top_level(source: _Source) -> tuple[str, Sequence[Any]]:
     return name, items
 
 
-def _operator(source: _Source, index: int, given: Any) -> Op:
-    if not isinstance(given, Mapping):
+def _operator(source: _Source, index: int, written: Any) -> Op:
+    if not isinstance(written, Mapping):
         raise DocumentError(
             f"{source.at(index)}: expected operator number {index + 1} to be a mapping with name and op, "
-            f"got {_word(given)}."
+            f"got {_word(written)}."
         )
     # `on` without quotes is the truth value True in YAML
-    item = current_fields({("on" if key is True else key): value for key, value in given.items()})
+    item = current_fields({("on" if key is True else key): value for key, value in written.items()})
     name = item.get("name")
     who = f"Operator '{name}'" if isinstance(name, str) else f"Operator number {index + 1}"
 
@@ -442,38 +415,29 @@ def _operator(source: _Source, index: int, given: Any) -> Op:
             f"expected its name in 'name', got {_word(name)}.", "Each operator has a name of its own."
         )
     kind = item.get("op")
+    if kind is None:
+        raise wrong("expected 'op', got none.", f"Known: {', '.join(KINDS)}.")
     if kind == "frame":
         raise wrong(
             "a live DataFrame ('frame') cannot come from a document.", "Use op: read, table or values."
         )
     if not isinstance(kind, str) or kind not in KINDS:
-        close = nearest(str(kind), KINDS) if kind is not None else None
-        raise wrong(
-            f"expected a known operator in 'op', got {kind!r}."
-            if kind is not None
-            else "expected 'op', got none.",
-            f"Did you mean '{close}'?" if close else f"Known: {', '.join(KINDS)}.",
-        )
-    op_type = KINDS[kind]
-    fields = {f.encode_name: f for f in msgspec.structs.fields(op_type)}
+        hint = did_you_mean(kind, KINDS, f"Known: {', '.join(KINDS)}.")
+        raise wrong(f"expected a known operator in 'op', got {kind!r}.", hint)
+    fields = {f.encode_name: f for f in msgspec.structs.fields(KINDS[kind])}
     if "input" in item:
         if "inputs" in item:
             raise wrong("expected 'input' or 'inputs', got both.")
         item["inputs"] = item.pop("input")
     for key in item:
         if key not in fields and key != "op":
-            close = nearest(str(key), fields)
-            raise wrong(
-                f"'{kind}' has no field '{key}'.",
-                f"Did you mean '{close}'?" if close else f"Its fields: {', '.join(fields)}.",
-            )
+            hint = did_you_mean(key, fields, f"Its fields: {', '.join(fields)}.")
+            raise wrong(f"'{kind}' has no field '{key}'.", hint)
     for key, field in fields.items():
         if key in item:
             item[key] = _lenient(item[key], field)
         elif field.required:
-            raise wrong(
-                f"'{kind}' needs the field '{key}'.", FIELDS.get((kind, key)) or FIELDS.get(("", key))
-            )
+            raise wrong(f"'{kind}' needs the field '{key}'.", field_description(kind, key))
     try:
         if (
             kind == "values"
@@ -482,58 +446,32 @@ def _operator(source: _Source, index: int, given: Any) -> Op:
         ):
             names = [column for column, _ in columns(item["schema"])]
             item["rows"] = [row_of(names, row, number, name) for number, row in enumerate(item["rows"])]
-        return _decoded(msgspec.convert(item, op_type))
+        op = msgspec.convert(item, KINDS[kind])
+        op = _with_cells(op, decode) if isinstance(op, ops.Values) else op
     except msgspec.ValidationError as error:
         raise wrong(*_explained(error, item, fields)) from None
     except RecursionError:
         raise wrong("it refers to itself.") from None
-    except (ValueError, WorkflowError) as error:
-        hint = error.hint if isinstance(error, WorkflowError) else None
-        raise wrong(error.message if isinstance(error, WorkflowError) else f"{error}.", hint) from None
+    except WorkflowError as error:
+        raise wrong(error.message, error.hint) from None
+    except ValueError as error:
+        raise wrong(f"{error}.") from None
+    folder = source.folder
+    return op if folder is None else _with_paths(op, lambda path: _below(path, folder))
 
 
 def _lenient(value: Any, field: msgspec.structs.FieldInfo) -> Any:
     """One text where a list of texts is meant; numbers and booleans as options; NaN as it is written."""
-    if isinstance(value, str) and _takes_texts(field.type):
+    if isinstance(value, str) and (field.type == _TEXT_LIST or _TEXT_LIST in get_args(field.type)):
         return [value]
     if field.encode_name == "options" and isinstance(value, Mapping):
-        return {k: _option(v) for k, v in value.items()}
+        return {k: option_text(v) if isinstance(v, int | float) else v for k, v in value.items()}
     if field.encode_name == "value":
-        return {k: _from_finite(v) for k, v in value.items()} if _is_table(value) else _from_finite(value)
+        plain = _from_finite(value)
+        return {k: _from_finite(v) for k, v in plain.items()} if isinstance(plain, Mapping) else plain
     if field.encode_name == "pairs" and isinstance(value, list | tuple):
         return [[_from_finite(v) for v in pair] if isinstance(pair, list | tuple) else pair for pair in value]
     return value
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(_from_finite(value), Mapping)
-
-
-def _takes_texts(of: Any) -> bool:
-    return of == _TEXT_LIST or _TEXT_LIST in get_args(of)
-
-
-def _option(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
-
-
-def _decoded(op: Op) -> Op:
-    """`values` rows as the Python objects their schema says."""
-    if not isinstance(op, ops.Values):
-        return op
-    known = columns(op.schema)
-    rows: list[tuple[Any, ...]] = []
-    for index, row in enumerate(op.rows):
-        made: list[Any] = []
-        for value, (column, of) in zip(row, known, strict=True):
-            try:
-                made.append(decode(value, of))
-            except ValueError as error:
-                raise ValueError(f"row {index}, column '{column}' ({of.text}): {error}") from None
-        rows.append(tuple(made))
-    return msgspec.structs.replace(op, rows=tuple(rows))
 
 
 _WORDS = {
@@ -559,21 +497,17 @@ def _explained(
     field = fields.get(key)
     choices = _choices(field.type) if field is not None else []
     if choices and isinstance(item.get(key), str):
-        close = nearest(item[key], choices)
         return (
             f"{where}expected one of {', '.join(choices)}, got '{item[key]}'.",
-            f"Did you mean '{close}'?" if (close) else None,
+            did_you_mean(item[key], choices),
         )
-    found = re.match(r"Expected `([^`]+)`, got `([^`]+)`", message)
-    if found is None:
+    mismatch = re.match(r"Expected `([^`]+)`, got `([^`]+)`", message)
+    if mismatch is None:
         return f"{where}{message}.", None
-    wanted = " or ".join(_WORDS.get(w.strip(), w.strip()) for w in found[1].split("|") if w.strip() != "null")
-    got = _WORDS.get(found[2], found[2])
-    if key in item and path == key:
-        got = _word(item[key])
-    return f"{where}expected {wanted}, got {got}.", FIELDS.get((str(item["op"]), key)) or FIELDS.get(
-        ("", key)
-    )
+    kinds = [kind.strip() for kind in mismatch[1].split("|") if kind.strip() != "null"]
+    expected = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+    got = _word(item[key]) if key in item and path == key else _WORDS.get(mismatch[2], mismatch[2])
+    return f"{where}expected {expected}, got {got}.", field_description(str(item["op"]), key)
 
 
 def _choices(of: Any) -> list[str]:
@@ -590,8 +524,7 @@ def _word(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    return shown(value, 60)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from samovar.errors import NoEffect, NotAValue, UnsupportedMethod, WorkflowError, nearest
+from samovar.errors import NoEffect, NotAValue, UnsupportedMethod, WorkflowError, did_you_mean
 from samovar.graph import operators as ops
-from samovar.graph.arguments import conjunction, ddl, directed, flat, named, names_of, quoted, sort_key
+from samovar.graph.arguments import column_text, ddl, directed, flat, named, names_of, quoted
 from samovar.graph.grouped import GroupedFrame
 from samovar.graph.operator import Operator
 from samovar.graph.operators.base import Op, expr
@@ -31,30 +33,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Frame"]
 
-_HOW: dict[str, ops.JoinType] = {
-    "inner": "inner",
-    "cross": "cross",
-    "left": "left",
-    "leftouter": "left",
-    "left_outer": "left",
-    "right": "right",
-    "rightouter": "right",
-    "right_outer": "right",
-    "full": "full",
-    "outer": "full",
-    "fullouter": "full",
-    "full_outer": "full",
-    "semi": "semi",
-    "leftsemi": "semi",
-    "left_semi": "semi",
-    "anti": "anti",
-    "leftanti": "anti",
-    "left_anti": "anti",
+_SPELLINGS: dict[ops.JoinType, tuple[str, ...]] = {
+    "inner": ("inner",),
+    "cross": ("cross",),
+    "left": ("left", "leftouter", "left_outer"),
+    "right": ("right", "rightouter", "right_outer"),
+    "full": ("full", "outer", "fullouter", "full_outer"),
+    "semi": ("semi", "leftsemi", "left_semi"),
+    "anti": ("anti", "leftanti", "left_anti"),
 }
+_HOW = {spelling: how for how, spellings in _SPELLINGS.items() for spelling in spellings}
+"""Join types by PySpark's spellings."""
 
-_TASKS = "an epoch's tasks are Spark's own, and each sees a part of the rows"
+# why methods and arguments of PySpark's change nothing here
+_TASKS = "Spark chooses an epoch's tasks, and each task sees a part of the rows"
+_PARTITIONS = "epochs and Spark's adaptive execution choose the partitions"
+_COMPUTED_ONCE = "what several operators read is computed once an epoch"
 
-# what tells a SQL condition from a column's name in join(on=...)
+# a text in join(on=...) that has one of these is a SQL condition and not a column's name
 _CONDITION = re.compile(r"[=<>()]|\s(?:is|in|like|rlike|between|and|or|not)\s", re.IGNORECASE)
 
 
@@ -72,10 +68,8 @@ class Frame(Shorthands):
         self, op_type: type[Op], name: str | None, *more: Frame, live: Any = None, **fields: Any
     ) -> Frame:
         inputs = (self._name, *(self._flow._own(f) for f in more))
-        made = op_type(
-            name=name or self._flow.fresh(str(op_type.__struct_config__.tag)), inputs=inputs, **fields
-        )
-        return self._flow.add(made, live=live)
+        chosen = name or self._flow.fresh(str(op_type.__struct_config__.tag))
+        return self._flow.add(op_type(name=chosen, inputs=inputs, **fields), live=live)
 
     # --- columns ------------------------------------------------------------------------------------------------
 
@@ -207,13 +201,13 @@ class Frame(Shorthands):
         >>> orders.fillna({"customer": "unknown"}).columns
         ['id', 'customer', 'amount']
         """
-        made = dict(value) if isinstance(value, Mapping) else value
-        for one in made.values() if isinstance(made, dict) else (made,):
-            if not isinstance(one, bool | int | float | str):
+        filling = dict(value) if isinstance(value, Mapping) else value
+        for scalar in filling.values() if isinstance(filling, dict) else (filling,):
+            if not isinstance(scalar, bool | int | float | str):
                 raise WorkflowError(
-                    f"Expected a number, text, boolean or a mapping of these to fill in, got {one!r}."
+                    f"Expected a number, text, boolean or a mapping of these to fill in, got {scalar!r}."
                 )
-        return self._add(ops.FillNa, name, value=made, subset=names_of(subset))
+        return self._add(ops.FillNa, name, value=filling, subset=names_of(subset))
 
     def replace(
         self,
@@ -283,16 +277,14 @@ class Frame(Shorthands):
         Frame('by amount' of workflow 'shop')
         """
         keys = [
-            sort_key(c) if not _is_number(c) else directed(self._numbered(abs(c)), c > 0) for c in flat(cols)
+            directed(self._numbered(abs(c)), c > 0) if _is_number(c) else column_text(c) for c in flat(cols)
         ]
         if not keys:
             raise WorkflowError("Expected at least one column to sort by, got none.")
         if ascending is not None:
             flags = list(ascending) if isinstance(ascending, list | tuple) else [ascending] * len(keys)
             if len(flags) != len(keys):
-                raise WorkflowError(
-                    f"Expected `ascending` for {len(keys)} columns, got {len(flags)} of them."
-                )
+                raise WorkflowError(f"Expected `ascending` for {len(keys)} columns, got {len(flags)}.")
             keys = [directed(k, bool(flag)) for k, flag in zip(keys, flags, strict=True)]
         return self._add(ops.Sort, name, keys=tuple(keys))
 
@@ -342,8 +334,8 @@ class Frame(Shorthands):
             seed = secrets.randbits(31)  # only Spark can draw a row twice
         if fraction is None or not (float(fraction) >= 0 and (replacing or float(fraction) <= 1)):
             raise WorkflowError(f"Expected a fraction between 0 and 1, got {fraction!r}.")
-        drawn = None if seed is None else int(seed)
-        return self._add(ops.Sample, name, fraction=float(fraction), seed=drawn, replacement=bool(replacing))
+        number = None if seed is None else int(seed)
+        return self._add(ops.Sample, name, fraction=float(fraction), seed=number, replacement=bool(replacing))
 
     # --- several inputs ---------------------------------------------------------------------------------------------
 
@@ -418,32 +410,24 @@ class Frame(Shorthands):
         >>> orders.join(customers, "customer = name", "left").columns
         ['id', 'customer', 'amount', 'name', 'country']
         """
-        missing = on is None or (isinstance(on, list | tuple) and not on)
-        known = _HOW.get((how or ("cross" if missing else "inner")).lower())
-        if known is None:
-            close = nearest(str(how), _HOW)
+        keys = list(on) if isinstance(on, list | tuple) else [] if on is None else [on]
+        join_type = _HOW.get((how or ("inner" if keys else "cross")).lower())
+        if join_type is None:
             raise WorkflowError(
                 f"Expected a join type of {', '.join(sorted(set(_HOW.values())))}, got {how!r}.",
-                hint=f"Did you mean '{close}'?" if close else None,
+                hint=did_you_mean(how, _HOW),
             )
         if build not in (None, "left", "right"):
             raise WorkflowError(f"Expected build='left' or 'right', got {build!r}.")
         names: tuple[str, ...] | None = None
         condition: str | None = None
-        if isinstance(on, str):
-            if _CONDITION.search(on):
-                condition = on
-            else:
-                names = (on,)
-        elif isinstance(on, list | tuple) and on:
-            if all(isinstance(c, str) for c in on):
-                names = tuple(on)
-            else:
-                columns = [expr(c) for c in on]
-                condition = columns[0] if len(columns) == 1 else conjunction(on)
-        elif on is not None and not isinstance(on, list | tuple):
-            condition = expr(on)
-        return self._add(ops.Join, name, other, on=names, condition=condition, how=known, build=build)
+        if isinstance(on, str) and _CONDITION.search(on):
+            condition = on
+        elif keys and all(isinstance(key, str) for key in keys):
+            names = tuple(keys)
+        elif keys:
+            condition = expr(reduce(and_, keys))
+        return self._add(ops.Join, name, other, on=names, condition=condition, how=join_type, build=build)
 
     def crossJoin(self, other: Frame, *, name: str | None = None) -> Frame:
         """Every row with every row.
@@ -581,10 +565,10 @@ class Frame(Shorthands):
         >>> orders.transform(lambda frame, least: frame.filter(f"amount > {least}"), 100).columns
         ['id', 'customer', 'amount']
         """
-        made = func(self, *args, **kwargs)
-        if not isinstance(made, Frame):
-            raise WorkflowError(f"Expected {func!r} to return a Frame, got {type(made).__name__}.")
-        return made
+        frame = func(self, *args, **kwargs)
+        if not isinstance(frame, Frame):
+            raise WorkflowError(f"Expected {func!r} to return a Frame, got {type(frame).__name__}.")
+        return frame
 
     # --- hints that change nothing here -----------------------------------------------------------------------------
 
@@ -596,9 +580,7 @@ class Frame(Shorthands):
         >>> same is orders, caught[0].category.__name__
         (True, 'NoEffect')
         """
-        return self._without_effect(
-            "repartition", "epochs and Spark's adaptive execution choose the partitions"
-        )
+        return self._without_effect("repartition", _PARTITIONS)
 
     def coalesce(self, *_: Any, **__: Any) -> Frame:
         """Accepted with a warning, as `repartition`.
@@ -608,7 +590,7 @@ class Frame(Shorthands):
         >>> same is orders, caught[0].category.__name__
         (True, 'NoEffect')
         """
-        return self._without_effect("coalesce", "epochs and Spark's adaptive execution choose the partitions")
+        return self._without_effect("coalesce", _PARTITIONS)
 
     def hint(self, *_: Any, **__: Any) -> Frame:
         """Accepted with a warning; `join(build=...)` chooses the side that is read first.
@@ -628,7 +610,7 @@ class Frame(Shorthands):
         >>> same is orders, caught[0].category.__name__
         (True, 'NoEffect')
         """
-        return self._without_effect("cache", "what several operators read is computed once an epoch")
+        return self._without_effect("cache", _COMPUTED_ONCE)
 
     def persist(self, *_: Any, **__: Any) -> Frame:
         """Accepted with a warning, as `cache`.
@@ -638,7 +620,7 @@ class Frame(Shorthands):
         >>> same is orders, caught[0].category.__name__
         (True, 'NoEffect')
         """
-        return self._without_effect("persist", "what several operators read is computed once an epoch")
+        return self._without_effect("persist", _COMPUTED_ONCE)
 
     def unpersist(self, *_: Any, **__: Any) -> Frame:
         """Accepted with a warning, as `cache`.
@@ -716,10 +698,10 @@ class Frame(Shorthands):
         return self.filter(item)
 
     def __getattr__(self, attribute: str) -> Any:
-        if attribute == "_jdf":  # what PySpark's own functions of a DataFrame look for
+        if attribute == "_jdf":  # PySpark's functions that take a DataFrame read this attribute
             raise UnsupportedMethod(
                 "A Frame is a plan, not a DataFrame: F.broadcast and spark.sql cannot take it.",
-                hint="Leave F.broadcast out: join(build='right') says which side is read whole.",
+                hint="Leave F.broadcast out: join(build='right') chooses the side that is read whole.",
             )
         if attribute.startswith("_"):
             raise AttributeError(attribute)
@@ -782,10 +764,10 @@ class Frame(Shorthands):
             ) from error
 
     def _origin(self, column: str) -> str | None:
-        """The operator (or alias) to qualify a column of this frame by; None when its name alone has to do.
+        """The operator (or alias) to qualify a column of this frame by; None when only its name can be used.
 
-        Spark knows a column by the last operator that named all of its columns anew: filters, joins and added columns
-        hand on what they are given.
+        Spark knows a column by the last operator that renamed all of its columns: filters, joins and added columns
+        keep the qualifiers of their input.
         """
         name = column.split(".")[0].strip("`").lower()
         at = self._flow._ops[self._name].plain()
@@ -811,17 +793,17 @@ class Frame(Shorthands):
             at = self._flow._ops[up].plain()
 
     def _side(self, join: ops.Join, name: str) -> int | None:
-        """The input of a join that a column of its output comes from; None when that cannot be told."""
+        """The port of a join that a column of its output comes from; None when it is ambiguous."""
         if join.how in ("semi", "anti"):
             return 0
-        found = [
-            i
-            for i, up in enumerate(join.inputs)
-            if name in (c.lower() for c in self._flow.schema_of(up).names)
-        ]
-        if len(found) == 2 and join.on is not None and name in (c.lower() for c in join.on):
+
+        def has_it(columns: Sequence[str]) -> bool:
+            return name in (column.lower() for column in columns)
+
+        ports = [port for port, up in enumerate(join.inputs) if has_it(self._flow.schema_of(up).names)]
+        if len(ports) == 2 and has_it(join.on or ()):
             return 1 if join.how == "right" else 0
-        return found[0] if len(found) == 1 else None
+        return ports[0] if len(ports) == 1 else None
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
@@ -829,7 +811,7 @@ def _is_number(value: Any) -> TypeGuard[int]:
 
 
 def _session_is_live() -> bool:
-    """Whether Spark can be asked for columns without starting it: a misspelt method must not start a session."""
+    """Whether a session runs that knows columns: a misspelt method must not start one."""
     module = sys.modules.get("pyspark.sql")
     return module is not None and module.SparkSession.getActiveSession() is not None
 

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.arguments import call, flat
+from samovar.graph.arguments import aggregate_call, flat
 from samovar.graph.operators.base import expr
-from samovar.graph.pyspark_names import GROUPED, missing
+from samovar.graph.pyspark_names import GROUPED, RefusesOtherNames
 
 if TYPE_CHECKING:
     from samovar.graph.frame import Frame
 
 __all__ = ["GroupedFrame"]
 
+_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+"""How the names of numeric types begin."""
 
-class GroupedFrame:
+
+class GroupedFrame(RefusesOtherNames):
     """Groups of a frame, as PySpark's GroupedData."""
+
+    _subject = "Groups of a Frame have"
+    _instead = GROUPED
+    _otherwise = 'Use .agg("...") with any aggregate Spark has.'
 
     def __init__(
         self,
@@ -35,7 +42,7 @@ class GroupedFrame:
     def agg(self, *exprs: Any, name: str | None = None) -> Frame:
         """Aggregates: Columns, SQL strings (`"sum(x) AS s"`), or a dict of column to function."""
         if len(exprs) == 1 and isinstance(exprs[0], Mapping):
-            texts = tuple(call(f, c) for c, f in exprs[0].items())
+            texts = tuple(aggregate_call(f, c) for c, f in exprs[0].items())
         else:
             texts = tuple(expr(e) for e in flat(exprs))
         if not texts:
@@ -49,9 +56,9 @@ class GroupedFrame:
         return self._aggregate(("count(1) AS count",), name)
 
     def pivot(self, pivot_col: str, values: Sequence[Any] | None = None) -> GroupedFrame:
-        """Values of a column as columns."""
-        chosen = None if values is None else tuple(values)
-        return GroupedFrame(self._frame, self._keys, self._grouping, (pivot_col, chosen))
+        """One column for each value of a column; `values` names them, by default all that occur."""
+        pivot = (pivot_col, None if values is None else tuple(values))
+        return GroupedFrame(self._frame, self._keys, self._grouping, pivot)
 
     def sum(self, *cols: str, name: str | None = None) -> Frame:
         """Sums of the given (default: all numeric) columns."""
@@ -71,28 +78,13 @@ class GroupedFrame:
         """Maxima of the given (default: all numeric) columns."""
         return self._shortcut("max", cols, name)
 
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        raise missing(
-            "Groups of a Frame have",
-            attribute,
-            GROUPED,
-            [m for m in dir(type(self)) if not m.startswith("_")],
-            'Use .agg("...") with any aggregate Spark has.',
-        )
-
     def _shortcut(self, function: str, cols: tuple[Any, ...], name: str | None) -> Frame:
-        chosen = flat(cols)
-        if not chosen:
-            keys = set(self._keys)
-            numeric = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-            chosen = [
-                c
-                for c, t in self._frame.dtypes
-                if t.startswith(numeric) and c not in keys and f"`{c}`" not in keys
-            ]
-        return self._aggregate(tuple(call(function, c) for c in chosen), name)
+        columns = flat(cols) or [
+            column
+            for column, kind in self._frame.dtypes
+            if kind.startswith(_NUMERIC) and column not in self._keys and f"`{column}`" not in self._keys
+        ]
+        return self._aggregate(tuple(aggregate_call(function, column) for column in columns), name)
 
     def _aggregate(self, texts: tuple[str, ...], name: str | None) -> Frame:
         pivot, values = self._pivot or (None, None)

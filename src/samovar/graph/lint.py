@@ -1,7 +1,7 @@
-"""What can be said of a Python operator's code without running it: syntax, unknown names, what an operator needs.
+"""Mistakes in a Python operator's code that can be found without running it: syntax, unknown names, missing parts.
 
-Guarantee: it runs nothing, and complains only of what would fail or cannot be meant. It misses most mistakes; trying
-the code finds those.
+Guarantee: it runs nothing, and remarks only on what would fail or is certainly a mistake. It misses most mistakes;
+trying the code finds those.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import symtable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 
@@ -18,11 +19,12 @@ __all__ = ["Remark", "remarks"]
 
 _KNOWN = {*dir(builtins), "sv", "samovar", "__name__", "__file__", "__doc__"}
 _LETTERS = 200_000
+"""Longer code is not checked: the check runs while a person types and must be quick."""
 
 
 @dataclass(frozen=True)
 class Remark:
-    """Something wrong, at a line and a column counted from 1."""
+    """A mistake, at a line and a column counted from 1."""
 
     line: int
     column: int
@@ -41,8 +43,8 @@ def remarks(code: str) -> list[Remark]:
     except (ValueError, RecursionError, MemoryError) as error:
         return [Remark(1, 1, f"The code cannot be read: {error}.")]
     try:
-        found = [*_unknown(tree, table), *_missing(tree), *_unmeant(tree, code)]
-        return sorted(found, key=lambda r: (r.line, r.column))
+        mistakes = [*_unknown(tree, table), *_missing(tree), *_certain_mistakes(tree, code)]
+        return sorted(mistakes, key=lambda r: (r.line, r.column))
     except RecursionError:
         return []
 
@@ -64,20 +66,20 @@ def _unknown(tree: ast.Module, table: symtable.SymbolTable) -> list[Remark]:
                 wanted.add(symbol.get_name())
         waiting += inner.get_children()
     unknown = wanted - defined - _KNOWN
-    found: dict[str, ast.Name] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in unknown and isinstance(node.ctx, ast.Load):
-            first = found.get(node.id)
-            if first is None or (node.lineno, node.col_offset) < (first.lineno, first.col_offset):
-                found[node.id] = node
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    names.sort(key=lambda name: (name.lineno, name.col_offset), reverse=True)
+    first = {name.id: name for name in names if name.id in unknown}
     return [
         Remark(n.lineno, n.col_offset + 1, f"Nothing here defines or imports '{n.id}'.")
-        for n in found.values()
+        for n in first.values()
     ]
 
 
 def _operators(tree: ast.Module) -> list[ast.ClassDef]:
-    return [n for n in tree.body if isinstance(n, ast.ClassDef) and any(_is_operator(b) for b in n.bases)]
+    """The classes that derive from `sv.Operator` directly."""
+    classes = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    names = {"sv.Operator", "samovar.Operator"}
+    return [cls for cls in classes if any(ast.unparse(base) in names for base in cls.bases)]
 
 
 def _assigned(node: ast.ClassDef) -> dict[str, ast.expr | None]:
@@ -91,30 +93,29 @@ def _assigned(node: ast.ClassDef) -> dict[str, ast.expr | None]:
     return names
 
 
-def _unmeant(tree: ast.Module, code: str) -> list[Remark]:
-    """What `check_class` refuses or warns of, as far as the text tells it: bases may be defined elsewhere."""
-    made = []
+def _certain_mistakes(tree: ast.Module, code: str) -> Iterator[Remark]:
+    """What `check_class` refuses or warns of, as far as it can be seen in the text: bases may be defined elsewhere."""
     classes = {c.co_name: c for c in _inner(compile(code, "<operator>", "exec", dont_inherit=True))}
     for node in _operators(tree):
         methods = {c.co_name: c for c in _inner(classes[node.name])} if node.name in classes else {}
         ends = "finish" in methods or len(node.bases) > 1
         for name in methods.keys() & {"process", "process_batch", "finish"}:
             if (lost := lost_row(methods[name])) is not None:
-                made.append(Remark(lost[0], 1, f"{name}() {lost[1]}: write `yield`."))
+                yield Remark(lost[0], 1, f"{name}() {lost[1]}: write `yield`.")
             elif not ends and gives_nothing(methods[name]):
                 text = f"{node.name} gives no rows: yield them, or end {name}() with `return ()`."
-                made.append(Remark(methods[name].co_firstlineno, 1, text))
+                yield Remark(methods[name].co_firstlineno, 1, text)
         values = _assigned(node)
         states = [n for n, value in values.items() if _is_state(value)]
-        if states and isinstance(said := values.get("stateless"), ast.Constant) and said.value is True:
+        stateless = values.get("stateless")
+        if states and isinstance(stateless, ast.Constant) and stateless.value is True:
             text = f"{node.name} is stateless and declares state ({', '.join(states)}): nothing keeps it."
-            made.append(Remark(node.lineno, 1, text))
+            yield Remark(node.lineno, 1, text)
         for name in mutated(node):
             value = values.get(name)
             if isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp):
                 text = f"{name} is shared by all instances: declare it as state, or set it in __init__."
-                made.append(Remark(value.lineno, value.col_offset + 1, text))
-    return made
+                yield Remark(value.lineno, value.col_offset + 1, text)
 
 
 def _inner(code: CodeType) -> list[CodeType]:
@@ -128,27 +129,11 @@ def _is_state(value: ast.expr | None) -> bool:
     return name in ("ValueState", "MapState", "ListState")
 
 
-def _missing(tree: ast.Module) -> list[Remark]:
-    made = []
+def _missing(tree: ast.Module) -> Iterator[Remark]:
     for node in _operators(tree):
-        names = _assigned(node)
         methods = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
-        if "output" not in names:
-            made.append(
-                Remark(
-                    node.lineno,
-                    1,
-                    f'{node.name} says no `output`: write output = "customer string, amount double".',
-                )
-            )
+        if "output" not in _assigned(node):
+            text = f'{node.name} has no `output`: write output = "customer string, amount double".'
+            yield Remark(node.lineno, 1, text)
         if not methods & {"process", "process_batch"} and len(node.bases) == 1:
-            made.append(Remark(node.lineno, 1, f"{node.name} has no process(self, row, port=0)."))
-    return made
-
-
-def _is_operator(base: ast.expr) -> bool:
-    return (
-        isinstance(base, ast.Attribute)
-        and base.attr == "Operator"
-        and ast.unparse(base.value) in ("sv", "samovar")
-    )
+            yield Remark(node.lineno, 1, f"{node.name} has no process(self, row, port=0).")

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Results:
-    """Results of one operator in one epoch: kept in a run, given back in a replay."""
+    """Results of one operator in one epoch: kept in a run, returned again in a replay."""
 
     def __init__(self, kept: list[Any] | None = None, start: int = 0) -> None:
         self.made: list[Any] = (kept or [])[:start]
@@ -25,27 +25,27 @@ class Results:
         self._next = start
 
     def of(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """The result of a call, or what it was when the call was made in the run."""
+        """The result of the call in a run; in a replay the result that the call had in the run."""
         if self._kept is None:
             result = function(*args, **kwargs)
             self.made.append(result)
             return result
         if self._next >= len(self._kept):
             raise RuntimeError(
-                "log_result was called more often than in the run: what comes before the call is not deterministic"
+                "log_result was called more often than in the run: the code before the call is not deterministic"
             )
+        kept: T = self._kept[self._next]
         self._next += 1
-        found: T = self._kept[self._next - 1]
-        self.made.append(found)
-        return found
+        self.made.append(kept)
+        return kept
 
     def since(self, start: int) -> tuple[Any, ...]:
-        """The results given back from some place on."""
+        """The results returned again from number `start` on."""
         return tuple((self._kept or ())[start : self._next])
 
     @property
     def place(self) -> int:
-        """How many results have been given back."""
+        """How many results have been returned again."""
         return self._next
 
 
@@ -60,7 +60,7 @@ _thread = _Thread()
 
 @contextmanager
 def using(results: Results | None) -> Iterator[None]:
-    """Have calls of `log_result` go to these results."""
+    """Send calls of `log_result` to these results inside the block."""
     before = swap(results)
     try:
         yield
@@ -75,7 +75,7 @@ def swap(results: Results | None) -> Results | None:
 
 
 def log_result(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Call a function whose result may be another one each time (a service, a clock, chance), and keep the result.
+    """Call a function whose result may differ each time (a service, a clock, chance), and keep the result.
 
     Use it in `process` and `finish` of a Python operator; the result must be something that can be pickled.
     """

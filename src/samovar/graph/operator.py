@@ -22,7 +22,7 @@ Rows = Iterable[Mapping[str, Any] | None]
 
 
 class Operator:
-    """Base of Python operators. Constructor parameters are kept as they are; plain attributes are state as well."""
+    """Base of Python operators. Constructor parameters are kept as given; plain attributes are state as well."""
 
     output: ClassVar[Any] = ""
     """The rows this operator gives: a Spark DDL schema (`"customer string, amount double"`) or a StructType."""
@@ -42,9 +42,9 @@ class Operator:
         """Notes the constructor's arguments, so that the operator can be written down and made again."""
         if cls.__init__ is object.__init__ and (args or kwargs):
             raise TypeError(f"{cls.__name__}() takes no arguments: it defines no __init__")
-        made = super().__new__(cls)
-        made._sv_params = (tuple(_copied(a) for a in args), {k: _copied(v) for k, v in kwargs.items()})
-        return made
+        operator = super().__new__(cls)
+        operator._sv_params = (tuple(_copied(a) for a in args), {k: _copied(v) for k, v in kwargs.items()})
+        return operator
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restores attributes after pickling: declared state gets its containers back, its code its source lines."""
@@ -72,7 +72,7 @@ def remember_source(filename: str, text: str) -> None:
 
 
 def _copied(value: Any) -> Any:
-    """Plain containers copied, so that what a constructor does to its arguments does not show in them."""
+    """Plain containers copied, so that a constructor that changes its arguments does not change what is kept."""
     if type(value) is dict:
         return {k: _copied(v) for k, v in value.items()}
     if type(value) in (list, tuple, set):

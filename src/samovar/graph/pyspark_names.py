@@ -1,4 +1,4 @@
-"""PySpark's names that Frames, groups, readers and writers lack, and what to use instead. Pure data.
+"""PySpark's names that Frames, groups, readers and writers lack, and what to use instead.
 
 A test holds this against the installed PySpark: every public name of its classes is a method here or in a table. So a
 hint for a name of PySpark's is written by a person; only a name that PySpark does not know either is a typing mistake.
@@ -7,16 +7,17 @@ hint for a name of PySpark's is written by a person; only a name that PySpark do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
-from samovar.errors import UnsupportedMethod, nearest
+from samovar.errors import UnsupportedMethod, did_you_mean
 
-__all__ = ["FRAME", "GROUPED", "READER", "WRITER", "missing"]
+__all__ = ["FRAME", "GROUPED", "READER", "WRITER", "RefusesOtherNames", "missing"]
 
 _OPERATOR = "use .apply(YourOperator())"
 _NAMED = "pass the frame on as a Python variable; SQL over it goes into selectExpr, filter and agg"
 _RECORDED = "leave it out: every epoch is recorded"
 _PLAN = "use samovar show, which draws the workflow with its counters"
-_STREAM = "write the workflow for a batch: it is cut into epochs by itself"
+_STREAM = "write the workflow for a batch: Samovar cuts it into epochs"
 
 FRAME: Mapping[str, str] = {
     "approxQuantile": "use .agg('percentile_approx(x, array(0.25, 0.5))')",
@@ -95,7 +96,7 @@ GROUPED: Mapping[str, str] = {
     "applyInArrow": _BY_KEY,
     "applyInPandas": _BY_KEY,
     "applyInPandasWithState": _BY_KEY,
-    "cogroup": "use flow.apply(YourOperator(), left, right, by='key'): process() is told the port",
+    "cogroup": "use flow.apply(YourOperator(), left, right, by='key'): process() gets the port",
     "transformWithState": _BY_KEY,
     "transformWithStateInPandas": _BY_KEY,
 }
@@ -119,11 +120,25 @@ WRITER: Mapping[str, str] = {
 }
 
 
+class RefusesOtherNames:
+    """Attributes that a class lacks raise UnsupportedMethod: with the hint of a table for PySpark's names, else with
+    the nearest name of the class, else with `_otherwise`."""
+
+    _subject: ClassVar[str]
+    """How the message begins: "A workflow's reader has"."""
+    _instead: ClassVar[Mapping[str, str]]
+    _otherwise: ClassVar[str]
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        known = [name for name in dir(type(self)) if not name.startswith("_")]
+        raise missing(self._subject, attribute, self._instead, known, self._otherwise)
+
+
 def missing(
-    what: str, name: str, table: Mapping[str, str], known: Iterable[str], otherwise: str
+    subject: str, name: str, table: Mapping[str, str], known: Iterable[str], otherwise: str
 ) -> UnsupportedMethod:
-    """The error for a name that is not there: PySpark's are in the table, another may be a known one mistyped."""
-    if name in table:
-        return UnsupportedMethod(f"{what} no '{name}'.", hint=f"Instead, {table[name]}.")
-    close = nearest(name, known)
-    return UnsupportedMethod(f"{what} no '{name}'.", hint=f"Did you mean '{close}'?" if close else otherwise)
+    """The error for an unknown name; the hint is the table's, the nearest known name or `otherwise`."""
+    hint = f"Instead, {table[name]}." if name in table else did_you_mean(name, known, otherwise)
+    return UnsupportedMethod(f"{subject} no '{name}'.", hint=hint)

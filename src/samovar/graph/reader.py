@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.arguments import ddl, flat, option_text
+from samovar.graph.arguments import TakesOptions, ddl, flat, option_text
 from samovar.graph.frame import Frame
-from samovar.graph.pyspark_names import READER, missing
+from samovar.graph.pyspark_names import READER, RefusesOtherNames
 
 if TYPE_CHECKING:
     from samovar.graph.workflow import Workflow
@@ -17,26 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["Reader"]
 
 
-class Reader:
+class Reader(TakesOptions, RefusesOtherNames):
     """Sources, with the names of PySpark's DataFrameReader."""
+
+    _subject = "A workflow's reader has"
+    _instead = READER
+    _otherwise = "flow.read.format(name).load(path) reads what any data source of Spark's gives."
 
     def __init__(self, flow: Workflow) -> None:
         self._flow = flow
         self._format = "parquet"
         self._schema: str | None = None
-        self._options: dict[str, str] = {}
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        known = [m for m in dir(type(self)) if not m.startswith("_")]
-        raise missing(
-            "A workflow's reader has",
-            attribute,
-            READER,
-            known,
-            "flow.read.format(name).load(path) reads what any data source of Spark's gives.",
-        )
+        super().__init__()
 
     def format(self, source: str) -> Reader:
         """Any data source Spark knows."""
@@ -46,15 +38,6 @@ class Reader:
     def schema(self, schema: Any) -> Reader:
         """The schema, as DDL or StructType, instead of the one found in the files."""
         self._schema = ddl(schema)
-        return self
-
-    def option(self, key: str, value: Any) -> Reader:
-        """A reader option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Reader:
-        """Several reader options."""
-        self._options.update({k: option_text(v) for k, v in options.items() if v is not None})
         return self
 
     def load(
@@ -73,14 +56,14 @@ class Reader:
             self._schema = ddl(schema)
         self.options(**options)
         paths = () if path is None else (path,) if isinstance(path, str | os.PathLike) else tuple(path)
-        made = ops.Read(
+        source = ops.Read(
             name=name or self._flow.fresh(f"read_{self._format}"),
             format=self._format,
             path=tuple(os.fspath(p) for p in paths),
             schema=self._schema,
             options=dict(self._options),
         )
-        return self._flow.add(made)
+        return self._flow.add(source)
 
     def parquet(self, *paths: Any, name: str | None = None, **options: Any) -> Frame:
         """Parquet files or folders."""
@@ -116,14 +99,14 @@ class Reader:
         **options: Any,
     ) -> Frame:
         """The rows of a query over a SQLite file, or over any database by JDBC (`url`, with options as in PySpark)."""
-        made = ops.Query(
+        source = ops.Query(
             name=name or self._flow.fresh("query"),
             sql=query,
             database=None if database is None else os.fspath(database),
             url=url,
             options={k: option_text(v) for k, v in options.items() if v is not None},
         )
-        return self._flow.add(made)
+        return self._flow.add(source)
 
     def frame(self, df: Any, *, name: str | None = None) -> Frame:
         """A live PySpark DataFrame."""

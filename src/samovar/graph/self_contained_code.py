@@ -1,4 +1,4 @@
-"""The text of a class or function together with what it needs of its module, so that it stands on its own.
+"""The text of a class or function together with what it needs of its module, so that it can be run alone.
 
 Names are found with `symtable`, so that a local variable is never taken for a global of the same name. Each needed
 name is written, in this order of preference, as the import that bound it, as the source of the function or class of
@@ -10,6 +10,8 @@ import __future__
 
 import ast
 import builtins
+import contextlib
+import importlib.util
 import inspect
 import linecache
 import math
@@ -17,7 +19,8 @@ import symtable
 import sys
 import textwrap
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 __all__ = ["Unrecoverable", "collect"]
@@ -29,7 +32,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozens
 
 
 class Unrecoverable(Exception):
-    """Something has no textual form."""
+    """A class or function, or something it needs, has no textual form."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -38,29 +41,14 @@ class Unrecoverable(Exception):
 
 def collect(target: type | types.FunctionType) -> str:
     """Code that defines `target` when run in an empty module. Raises Unrecoverable; runs nothing."""
-    found = _Collection(target)
-    found.add(target.__name__, target)
-    future = ["from __future__ import annotations"] if found.future else []
-    head = "\n".join([*future, *sorted(found.imports)])
-    body = "\n\n\n".join(
-        "\n".join(block) if isinstance(block, list) else block for block in _grouped(found.blocks)
-    )
+    collection = _Collection(target)
+    collection.add(target.__name__, target)
+    future = ["from __future__ import annotations"] if collection.future else []
+    head = "\n".join([*future, *sorted(collection.imports)])
+    # neighbouring one-line assignments stay together
+    runs = groupby(collection.blocks, key=lambda block: "\n" in block)
+    body = "\n\n\n".join(("\n\n\n" if has_lines else "\n").join(run) for has_lines, run in runs)
     return f"{head}\n\n\n{body}\n" if head else f"{body}\n"
-
-
-def _grouped(blocks: Iterable[str]) -> Iterator[str | list[str]]:
-    """Neighbouring one-line assignments stay together."""
-    run: list[str] = []
-    for block in blocks:
-        if "\n" not in block:
-            run.append(block)
-            continue
-        if run:
-            yield run
-            run = []
-        yield block
-    if run:
-        yield run
 
 
 class _Collection:
@@ -80,11 +68,9 @@ class _Collection:
         if name in self._seen:
             return
         self._seen.add(name)
-        if isinstance(value, types.ModuleType) or not self._is_own(value):
-            imported = self._import(name, value)
-            if imported:
-                self.imports.update(imported)
-                return
+        if not self._is_own(value) and (imported := self._import(name, value)):
+            self.imports.update(imported)
+            return
         if self._is_own(value) and getattr(value, "__name__", "") != "<lambda>":
             source = _source(value)
             self._add_needs(source, value, name)
@@ -92,8 +78,7 @@ class _Collection:
             if value.__name__ != name:
                 self.blocks.append(f"{name} = {value.__name__}")
             return
-        literal = _literal(value)
-        if literal is not None:
+        if (literal := _literal(value)) is not None:
             self.blocks.append(f"{name} = {literal}")
             return
         assignment = self._assignment(name)
@@ -107,7 +92,7 @@ class _Collection:
 
     def _is_own(self, value: Any) -> bool:
         """Whether a function or class was written in the target's module."""
-        inner = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
+        inner = _unwrapped(value)
         return isinstance(inner, type | types.FunctionType) and inner.__module__ == self.module_name
 
     def _add_needs(self, source: str, value: Any, name: str) -> None:
@@ -120,32 +105,25 @@ class _Collection:
                 continue
             if free in inner:
                 self.add(free, inner[free])
+            elif free in self.globals and free in needed:
+                self.add(free, self.globals[free])
             elif free in self.globals:
-                if free in needed:
-                    self.add(free, self.globals[free])
-                else:
-                    self._try(free)
+                # only annotations mention it: useful, but not needed to run
+                if not self._is_own(self.globals[free]):
+                    self.imports.update(self._import(free, self.globals[free]))
             elif not hasattr(builtins, free) and free in needed:
                 raise Unrecoverable(
                     f"it uses '{free}', which is not defined in its module",
                     f"Define '{free}' at the top of the module, before the workflow is written down.",
                 )
 
-    def _try(self, name: str) -> None:
-        """A name that only annotations mention: welcome, not needed."""
-        value = self.globals[name]
-        if not self._is_own(value):
-            self.imports.update(self._import(name, value) or ())
-
     def _import(self, name: str, value: Any) -> list[str]:
-        """Import statements that bind the name: as written in the module, else as the value tells."""
+        """Import statements that bind the name: as written in the module, else by the name and module of its value."""
         written = list(_imports_of(self.tree, name, str(self.globals.get("__package__") or "")))
         if written:
             return written
         if isinstance(value, types.ModuleType):
-            if value.__name__ == name:
-                return [f"import {name}"]
-            return [f"import {value.__name__} as {name}"]
+            return [f"import {name}" if value.__name__ == name else f"import {value.__name__} as {name}"]
         home = getattr(value, "__module__", None)
         own_name = getattr(value, "__qualname__", None)
         if not isinstance(home, str) or not isinstance(own_name, str) or home == self.module_name:
@@ -156,10 +134,13 @@ class _Collection:
 
     def _assignment(self, name: str) -> str | None:
         """The module's assignment to a name, if there is just one and it is at the top."""
-        found = [node for node in (self.tree.body if self.tree else []) if name in _assigned(node)]
-        if len(found) != 1 or len(_assigned(found[0])) != 1:
-            return None
-        return ast.unparse(found[0])
+        nodes = [node for node in (self.tree.body if self.tree else []) if name in _assigned(node)]
+        return ast.unparse(nodes[0]) if len(nodes) == 1 and _assigned(nodes[0]) == {name} else None
+
+
+def _unwrapped(value: Any) -> Any:
+    """What decorators that keep `__wrapped__` were put around."""
+    return inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
 
 
 def _globals_of(target: type | types.FunctionType) -> Mapping[str, Any]:
@@ -174,83 +155,65 @@ def _globals_of(target: type | types.FunctionType) -> Mapping[str, Any]:
 def _functions_of(cls: type) -> Iterator[types.FunctionType]:
     """The functions written in a class body, wrapped ones and those of properties too."""
     for member in vars(cls).values():
-        for inner in (
-            member,
-            *(getattr(member, a, None) for a in ("__func__", "fget", "fset", "__wrapped__", "func")),
-        ):
-            if isinstance(inner, types.FunctionType) and inner.__qualname__.startswith(
-                f"{cls.__qualname__}."
-            ):
+        inside = (getattr(member, a, None) for a in ("__func__", "fget", "fset", "__wrapped__", "func"))
+        for inner in (member, *inside):
+            is_function = isinstance(inner, types.FunctionType)
+            if is_function and inner.__qualname__.startswith(f"{cls.__qualname__}."):
                 yield inner
 
 
 def _closed_over(value: Any) -> dict[str, Any]:
     """The variables of enclosing functions that a function, or a class's methods, refer to."""
-    inner = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
+    inner = _unwrapped(value)
     functions = list(_functions_of(inner)) if isinstance(inner, type) else [inner]
-    found: dict[str, Any] = {}
+    variables: dict[str, Any] = {}
     for function in functions:
-        if isinstance(function, types.FunctionType) and function.__closure__:
-            for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
-                if name != "__class__" and _filled(cell):
-                    found[name] = cell.cell_contents
-    return found
-
-
-def _filled(cell: types.CellType) -> bool:
-    try:
-        return cell.cell_contents is not _filled
-    except ValueError:
-        return False
+        code = function.__code__ if isinstance(function, types.FunctionType) else None
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True) if code else ():
+            with contextlib.suppress(ValueError):  # an empty cell: nothing is assigned to the variable yet
+                variables[name] = cell.cell_contents
+    variables.pop("__class__", None)
+    return variables
 
 
 def _source(value: Any) -> str:
-    inner = inspect.unwrap(value) if not isinstance(value, type) else value
-    text = ""
+    inner = _unwrapped(value)
     try:
         text = inspect.getsource(inner)
     except (OSError, TypeError, IndentationError):
-        if isinstance(inner, type):
-            text = _class_in_cell(inner)
+        text = _class_in_cell(inner) if isinstance(inner, type) else ""
     text = textwrap.dedent(text).rstrip()
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        text = ""
-    if not text:
+    if not text or _parsed(text) is None:
         raise Unrecoverable(f"the source of {inner.__qualname__} was not found")
     return text
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return None
 
 
 def _class_in_cell(cls: type) -> str:
     """A class typed into a notebook: `inspect` looks for a file, but the cell's text is in `linecache`."""
     for function in _functions_of(cls):
         text = "".join(linecache.getlines(function.__code__.co_filename))
-        try:
-            tree = ast.parse(text)
-        except SyntaxError:
-            continue
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.ClassDef)
-                and node.name == cls.__name__
-                and node.lineno <= function.__code__.co_firstlineno <= (node.end_lineno or 0)
-            ):
+        line = function.__code__.co_firstlineno
+        nodes = ast.walk(_parsed(text) or ast.Module([], []))
+        for node in (n for n in nodes if isinstance(n, ast.ClassDef) and n.name == cls.__name__):
+            if node.lineno <= line <= (node.end_lineno or 0):
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     return ""
 
 
 def _module_tree(target: type | types.FunctionType, namespace: Mapping[str, Any]) -> ast.Module | None:
-    filename = namespace.get("__file__")
     functions = [target] if isinstance(target, types.FunctionType) else list(_functions_of(target))
-    for name in (filename, *(f.__code__.co_filename for f in functions)):
+    for name in (namespace.get("__file__"), *(f.__code__.co_filename for f in functions)):
         if isinstance(name, str):
-            try:
-                tree = ast.parse("".join(linecache.getlines(name, dict(namespace))))
-            except SyntaxError:
-                continue
-            if tree.body:
+            tree = _parsed("".join(linecache.getlines(name, dict(namespace))))
+            if tree is not None and tree.body:
                 return tree
     return None
 
@@ -277,14 +240,12 @@ def _free_names(source: str) -> tuple[set[str], set[str]]:
 
 
 def _assigned(node: ast.stmt) -> set[str]:
-    targets: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        targets = node.targets
-    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
-        targets = [node.target]
-    return {
-        n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    """The names that an assignment binds; none for other statements."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return set()
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def _imports_of(tree: ast.Module | None, name: str, package: str) -> Iterator[str]:
@@ -306,9 +267,7 @@ def _imports_of(tree: ast.Module | None, name: str, package: str) -> Iterator[st
 def _absolute(node: ast.ImportFrom, package: str) -> str:
     if not node.level:
         return node.module or ""
-    parents = package.split(".")
-    base = parents[: len(parents) - node.level + 1]
-    return ".".join([*base, *([node.module] if node.module else [])])
+    return importlib.util.resolve_name("." * node.level + (node.module or ""), package)
 
 
 def _literal(value: Any) -> str | None:

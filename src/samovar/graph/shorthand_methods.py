@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from samovar.errors import WorkflowError, nearest
+from samovar.errors import WorkflowError, did_you_mean
 from samovar.graph import operators as ops
 from samovar.graph.arguments import names_of
 
@@ -19,7 +19,7 @@ class Shorthands:
     """What `sv.Frame` has beyond PySpark's methods."""
 
     if TYPE_CHECKING:
-        _add: Any
+        _add: Callable[..., Frame]
 
     def search(
         self,
@@ -42,7 +42,7 @@ class Shorthands:
         """
         _choice("how", how, ("contains", "words", "regex"))
         _choice("require", require, ("any", "all"))
-        made: Frame = self._add(
+        return self._add(
             ops.Search,
             name,
             columns=names_of(columns),
@@ -52,7 +52,6 @@ class Shorthands:
             case_sensitive=case_sensitive,
             invert=invert,
         )
-        return made
 
     def clean(
         self,
@@ -73,8 +72,7 @@ class Shorthands:
         chosen = names_of(steps) or ()
         for step in chosen:
             _choice("steps", step, ops.CleanStep.__args__)  # type: ignore[attr-defined]
-        made: Frame = self._add(ops.Clean, name, columns=names_of(columns), steps=chosen, as_type=as_type)
-        return made
+        return self._add(ops.Clean, name, columns=names_of(columns), steps=chosen, as_type=as_type)
 
     def sentiment(self, column: str, into: str = "sentiment", *, name: str | None = None) -> Frame:
         """How positive or negative an English text is.
@@ -84,8 +82,7 @@ class Shorthands:
         >>> orders.sentiment("customer").columns
         ['id', 'customer', 'amount', 'sentiment', 'sentiment_label']
         """
-        made: Frame = self._add(ops.Sentiment, name, column=column, into=into)
-        return made
+        return self._add(ops.Sentiment, name, column=column, into=into)
 
     def randomSplit(
         self, weights: Sequence[float], seed: int | None = None, *, name: str | None = None
@@ -138,8 +135,7 @@ class Shorthands:
 
 def _choice(field: str, given: str, known: Sequence[str]) -> None:
     if given not in known:
-        close = nearest(str(given), known)
         raise WorkflowError(
             f"Expected {field} to be one of {', '.join(known)}, got {given!r}.",
-            hint=f"Did you mean '{close}'?" if close else None,
+            hint=did_you_mean(given, known),
         )

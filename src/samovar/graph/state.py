@@ -2,11 +2,11 @@
 
 `MapState` and `ListState` are containers on the instance that note which keys or items changed since the last epoch,
 so that an epoch's delta holds only those. `ValueState` is a plain value. Values that are not plain immutables (a list
-inside a map, say) count as changed when they are handed out, since nobody can see what is done to them afterwards.
+inside a map, say) count as changed as soon as they are read, since later changes to them cannot be seen.
 
-A delta is applied to its base as: nothing kept if `replaced`, else without the keys `deleted`; then the keys `changed`
-set in the map's own order. This gives back the order of the keys too. C functions that write into a list without its
-methods (`heapq.heappush`, `heappop`) are not seen: keep a heap in a `ValueState` or a plain attribute.
+A delta is applied to its base in this order: clear it if `replaced`, else remove the keys `deleted`; then set the keys
+`changed` in the map's own order. This restores the order of the keys too. C functions that write into a list without
+its methods (`heapq.heappush`, `heappop`) are not seen: keep a heap in a `ValueState` or a plain attribute.
 
 A container behaves like the dict or list it is; it is not safe for use by several threads.
 """
@@ -117,7 +117,7 @@ class StateMap(dict[K, V]):
         return dict.items(self)
 
     def __iter__(self) -> Iterator[K]:
-        # Without this, dict(m) and {**m} would take the values out behind our back (CPython's fast path).
+        # Without this method, dict(m) and {**m} would read the values without calling ours (CPython's fast path).
         return dict.__iter__(self)
 
     def copy(self) -> dict[K, V]:
@@ -246,8 +246,8 @@ class State:
         try:
             return instance.__dict__[self.name]
         except KeyError:
-            made = instance.__dict__[self.name] = self.wrap(copy.deepcopy(self.initial))
-            return made
+            value = instance.__dict__[self.name] = self.wrap(copy.deepcopy(self.initial))
+            return value
 
     def __set__(self, instance: Operator, value: Any) -> None:
         instance.__dict__[self.name] = self.wrap(value)
@@ -265,9 +265,9 @@ class MapState(State):
     """A dict of which only changed keys are stored per epoch: `highest = sv.MapState()`."""
 
     def wrap(self, value: Any) -> StateMap[Any, Any]:
-        made: StateMap[Any, Any] = StateMap(value or ())
-        made.replaced = True
-        return made
+        states: StateMap[Any, Any] = StateMap(value or ())
+        states.replaced = True
+        return states
 
 
 class ListState(State):
@@ -279,7 +279,5 @@ class ListState(State):
 
 def declared(cls: type) -> dict[str, State]:
     """The declared states of an operator class, by name, base classes first."""
-    found: dict[str, State] = {}
-    for base in reversed(cls.__mro__):
-        found.update({n: v for n, v in vars(base).items() if isinstance(v, State)})
-    return found
+    members = (member for base in reversed(cls.__mro__) for member in vars(base).items())
+    return {name: value for name, value in members if isinstance(value, State)}

@@ -11,19 +11,22 @@ comes back as the Python object it was:
     array, struct             a list; a struct also a mapping by field name
     map                       a mapping when its keys are strings, otherwise a list of [key, value] pairs
 
-Types not named here are handed on as they are.
+Values of other types are kept as they are.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from samovar.text import shown
 
 __all__ = ["Type", "columns", "decode", "encode", "split_top"]
 
@@ -61,7 +64,7 @@ def columns(schema: str) -> list[tuple[str, Type]]:
 
 
 def split_top(text: str) -> list[str]:
-    """Split at commas outside of <>, (), quotes and backticks; empty parts are left out."""
+    """Split at commas outside of <>, (), quotes and backticks; empty parts are dropped."""
     parts: list[str] = []
     depth, start, quote = 0, 0, ""
     for i, ch in enumerate(text):
@@ -79,11 +82,11 @@ def split_top(text: str) -> list[str]:
 
 
 def _field(part: str) -> tuple[str, Type]:
-    found = _FIELD.match(part)
-    if found is None or not found[3].strip():  # a bare type, or something only Spark can judge
+    field = _FIELD.match(part)
+    if field is None or not field[3].strip():  # a bare type, or something only Spark can judge
         return "value", _type(part)
-    name = found[1].replace("``", "`") if found[1] is not None else found[2]
-    return name, _type(found[3])
+    name = field[1].replace("``", "`") if field[1] is not None else field[2]
+    return name, _type(field[3])
 
 
 def _type(text: str) -> Type:
@@ -124,22 +127,19 @@ def encode(value: Any, of: Type) -> Any:
 
 
 _UNKNOWN = Type("", "an unknown type")
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _plain(value: Any) -> Any:
     match value:
         case bool() | None:
             return value
-        case str():
+        case str() | Decimal():
             return str(value)
         case int():
             return int(value)
         case float():
-            if value != value:
-                return "NaN"
-            return float(value) if abs(value) != float("inf") else "Infinity" if value > 0 else "-Infinity"
-        case Decimal():
-            return str(value)
+            return float(value) if math.isfinite(value) else _NOT_FINITE[str(value)]
         case datetime():
             return value.isoformat(" ")
         case date() | time():
@@ -158,21 +158,20 @@ def _plain(value: Any) -> Any:
 
 
 def decode(value: Any, of: Type) -> Any:
-    """The Python object a cell of a document stands for. Raises ValueError that says what was expected."""
+    """The Python object a cell of a document stands for. Raises ValueError with what was expected."""
     if value is None:
         return None
-    if of.name == "array" and isinstance(value, list | tuple):
+    if of.name == "array":
+        if not isinstance(value, list | tuple):
+            raise _expected("a list", value)
         return [decode(v, of.inner[0]) for v in value]
     if of.name == "map":
         return _decode_map(value, of)
     if of.name == "struct":
         return _decode_struct(value, of)
-    read = _READERS.get(of.name)
-    if of.name == "array" or read is None:
-        if of.name == "array":
-            raise _expected("a list", value)
+    if of.name not in _READERS:
         return value
-    expected, reader = read
+    expected, reader = _READERS[of.name]
     try:
         return reader(value)
     except (ValueError, TypeError, InvalidOperation, binascii.Error):
@@ -207,8 +206,7 @@ def _decode_struct(value: Any, of: Type) -> Any:
 
 
 def _expected(what: str, value: Any) -> ValueError:
-    shown = repr(value)
-    return ValueError(f"expected {what}, got {shown if len(shown) <= 60 else shown[:57] + '...'}")
+    return ValueError(f"expected {what}, got {shown(value, 60)}")
 
 
 def _strictly(kind: type | tuple[type, ...]) -> Callable[[Any], Any]:
@@ -232,16 +230,8 @@ def _read_decimal(value: Any) -> Decimal:
     return Decimal(repr(value) if isinstance(value, float) else value)
 
 
-def _read_date(value: Any) -> date:
-    return value if isinstance(value, date) else date.fromisoformat(value)
-
-
-def _read_timestamp(value: Any) -> datetime:
-    return value if isinstance(value, datetime) else datetime.fromisoformat(value)
-
-
-def _read_time(value: Any) -> time:
-    return value if isinstance(value, time) else time.fromisoformat(value)
+def _read_iso(kind: type[date] | type[time]) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, kind) else kind.fromisoformat(value)
 
 
 def _read_bytes(value: Any) -> bytes:
@@ -259,29 +249,24 @@ def _interval_text(value: timedelta) -> str:
 def _read_interval(value: Any) -> timedelta:
     if isinstance(value, timedelta):
         return value
-    found = _INTERVAL.match(value)
-    if found is None:
+    parts = _INTERVAL.match(value)
+    if parts is None:
         raise ValueError
-    sign, days, hours, minutes, seconds, fraction = found.groups()
-    size = timedelta(
-        days=int(days),
-        hours=int(hours),
-        minutes=int(minutes),
-        seconds=int(seconds),
-        microseconds=int((fraction or "0").ljust(6, "0")),
-    )
-    return -size if sign else size
+    days, hours, minutes, seconds = map(int, parts.group(2, 3, 4, 5))
+    micros = int((parts[6] or "0").ljust(6, "0"))
+    size = timedelta(days, seconds, micros, minutes=minutes, hours=hours)
+    return -size if parts[1] else size
 
 
 _READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "boolean": ("true or false", _strictly(bool)),
-    "date": ("a date such as 2024-01-31", _read_date),
-    "time": ("a time such as 12:30:00", _read_time),
+    "date": ("a date such as 2024-01-31", _read_iso(date)),
+    "time": ("a time such as 12:30:00", _read_iso(time)),
     "binary": ("bytes as base64 text", _read_bytes),
     "interval day to second": ("an interval such as '1 02:03:04.5'", _read_interval),
     **dict.fromkeys(_TEXTS, ("text", _strictly(str))),
     **dict.fromkeys(_INTEGERS, ("a whole number", _strictly(int))),
     **dict.fromkeys(_FLOATS, ("a number (or NaN, Infinity, -Infinity)", _read_float)),
     **dict.fromkeys(_DECIMALS, ("a decimal number such as '12.50'", _read_decimal)),
-    **dict.fromkeys(_TIMESTAMPS, ("a timestamp such as '2024-01-31 12:30:00'", _read_timestamp)),
+    **dict.fromkeys(_TIMESTAMPS, ("a timestamp such as '2024-01-31 12:30:00'", _read_iso(datetime))),
 }

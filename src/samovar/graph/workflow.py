@@ -1,7 +1,7 @@
 """A workflow: operators and the edges between them, built by `Frame` methods or read from a document.
 
 Building never runs Spark and needs no Spark session. A `Graph` is frozen; `Workflow` is the notebook in which it is
-written. Live objects that are not data (operator instances, functions, DataFrames) lie beside the graph in `live`.
+written. Live objects that are not data (operator instances, functions, DataFrames) are beside the graph in `live`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from samovar.errors import CyclicWorkflow, DuplicateName, UnconnectedPort, UnknownName, WorkflowError, nearest
+from samovar.errors import (
+    CyclicWorkflow,
+    DuplicateName,
+    UnconnectedPort,
+    UnknownName,
+    WorkflowError,
+    did_you_mean,
+)
 from samovar.graph import operators as ops
 from samovar.graph.arguments import checked_arguments
 from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.operator_names import is_name
-from samovar.graph.operators.base import Op
+from samovar.graph.operators.base import Op, column_of, expr
 from samovar.graph.subgraph import enabled, up_to
 from samovar.graph.values import columns
 
@@ -78,7 +86,7 @@ _no_start: ContextVar[Callable[[Workflow], WorkflowError] | None] = ContextVar("
 
 @contextmanager
 def no_starts(problem: Callable[[Workflow], WorkflowError]) -> Iterator[None]:
-    """Have `start` and `run` raise meanwhile, for example while a file is imported that only defines a workflow."""
+    """Have `start` and `run` raise inside the block, for example while a file that defines a workflow is imported."""
     token = _no_start.set(problem)
     try:
         yield
@@ -127,13 +135,13 @@ class Workflow:
         >>> sv.Workflow.of("copy", flow.graph().ops.values())
         Workflow('copy', 3 operators)
         """
-        made = cls(name)
+        flow = cls(name)
         for op in all_ops:
-            check_name(op, made._ops)
-            made._ops[op.name] = op
-        check_edges(made._ops)
-        made._live.update(live or {})
-        return made
+            check_name(op, flow._ops)
+            flow._ops[op.name] = op
+        check_edges(flow._ops)
+        flow._live.update(live or {})
+        return flow
 
     # --- building ---------------------------------------------------------------------------------------------
 
@@ -158,8 +166,8 @@ class Workflow:
         """
         chosen = name or self.fresh("values")
         names = [column for column, _ in columns(schema)]
-        made = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
-        return self.add(ops.Values(name=chosen, schema=schema, rows=made))
+        checked_rows = tuple(row_of(names, row, index, chosen) for index, row in enumerate(rows))
+        return self.add(ops.Values(name=chosen, schema=schema, rows=checked_rows))
 
     def generate(
         self, rows: int, columns: Mapping[str, str], *, seed: int = 0, name: str | None = None
@@ -211,8 +219,6 @@ class Workflow:
             )
         if order not in ("canonical", "arrival"):
             raise WorkflowError(f"Expected order='canonical' or 'arrival', got {order!r}.")
-        from samovar.graph.operators.base import expr
-
         chosen = name or self.fresh(type(operator).__name__)
         check_class(operator, chosen)
         keys = (by,) if by is not None and not isinstance(by, tuple | list) else tuple(by or ())
@@ -239,8 +245,7 @@ class Workflow:
 
         check_name(op, self._ops)
         for up in op.inputs:
-            if up not in self._ops:
-                raise UnknownName(up, self._ops)
+            self._check_known(up)
         self._ops[op.name] = op
         if live is not None:
             self._live[op.name] = live
@@ -268,9 +273,12 @@ class Workflow:
         """
         from samovar.graph.frame import Frame
 
+        self._check_known(name)
+        return Frame(self, name)
+
+    def _check_known(self, name: str) -> None:
         if name not in self._ops:
             raise UnknownName(name, self._ops)
-        return Frame(self, name)
 
     def _own(self, frame: Frame) -> str:
         if getattr(frame, "_flow", None) is not self:
@@ -321,10 +329,7 @@ class Workflow:
 
     def _as_sql(self) -> Graph:
         graph = self.graph()
-        columns = any(
-            getattr(t, "column", None) is not None for op in graph.ops.values() for t in op.expressions()
-        )
-        if not columns:
+        if all(column_of(text) is None for op in graph.ops.values() for text in op.expressions()):
             return graph
         as_sql: Graph = _engine().as_sql(graph)
         return as_sql
@@ -366,12 +371,12 @@ class Workflow:
 
         spark: a session to use; it is left running. master, conf: the Spark to start if there is no session yet.
         record: the folder recordings go to; False leaves none.
-        tau: a jump into an epoch shall take about so many seconds. marks: how often the state of Python operators is
+        tau: the seconds that a jump into an epoch may take. marks: how often the state of Python operators is
             kept inside an epoch for it: "tau": as that needs; "every": every thousand tuples; "none": not at all.
-        on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until somebody
+        on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until a person
             decides (`run.held`).
         epoch_bytes: the input an epoch takes; by default it follows the measured cost.
-        interactive: whether somebody looks on, so that epochs are short; by default while a display is drawn.
+        interactive: whether a person watches, so that epochs are short; by default while a display is drawn.
         key_partitions: how many key partitions operators with `by=` have; by default twice the cores.
         run_id: the run's name; by default made of the workflow's name and the time.
 
@@ -435,17 +440,16 @@ def checked(name: str, all_ops: Mapping[str, Op], live: Mapping[str, Any]) -> Gr
     check_edges(all_ops)
     all_ops = enabled(all_ops)
     order = check_edges(all_ops)
-    wanted_ops: set[str] = set()
+    needed: set[str] = set()
     for op_name in reversed(order):
-        if isinstance(all_ops[op_name], ops.SINKS) or op_name in wanted_ops:
-            wanted_ops.add(op_name)
-            wanted_ops.update(all_ops[op_name].inputs)
-    if not wanted_ops:
+        if isinstance(all_ops[op_name], ops.SINKS) or op_name in needed:
+            needed.update((op_name, *all_ops[op_name].inputs))
+    if not needed:
         raise WorkflowError(
             f"Workflow '{name}' has no sink: nothing would be kept.",
             hint='End it with .sink("S") (kept in the recording) or .write.parquet("path/").',
         )
-    kept = {n: all_ops[n] for n in order if n in wanted_ops}
+    kept = {n: all_ops[n] for n in order if n in needed}
     return Graph(name, kept, {n: live[n] for n in kept if n in live})
 
 
@@ -472,10 +476,10 @@ def check_edges(all_ops: Mapping[str, Op]) -> list[str]:
                 raise UnknownName(up, all_ops, what=f"an operator to feed '{op.name}'")
         low, high = type(op).ports
         fits = low <= len(op.inputs) and (high is None or len(op.inputs) <= high)
-        if not fits and op.enabled:  # one that is disabled may wait for its edges
-            wanted = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
+        if not fits and op.enabled:  # a disabled operator may lack its edges
+            expected = f"{low}" if low == high else f"{low} or more" if high is None else f"{low} to {high}"
             raise UnconnectedPort(
-                f"Operator '{op.name}' ({op.kind}) has {wanted} input port(s), {len(op.inputs)} connected.",
+                f"Operator '{op.name}' ({op.kind}) has {expected} input port(s), {len(op.inputs)} connected.",
                 hint="Connect each port to one operator (`inputs` in a document)."
                 if high != 0
                 else "A source has no inputs: leave them out.",
@@ -492,12 +496,10 @@ def check_edges(all_ops: Mapping[str, Op]) -> list[str]:
 def row_of(names: Sequence[str], row: Any, index: int, operator: str) -> tuple[Any, ...]:
     """A row of a `values` operator as a tuple in the schema's order; rows come as sequences or as mappings."""
     if isinstance(row, Mapping):
-        unknown = [k for k in row if k not in names]
-        if unknown:
-            close = nearest(str(unknown[0]), names)
+        for unknown in (key for key in row if key not in names):
             raise WorkflowError(
-                f"Row {index} has no column '{unknown[0]}' to go to; the columns are {', '.join(names)}.",
-                hint=f"Did you mean '{close}'?" if close else None,
+                f"Row {index} has no column '{unknown}' to go to; the columns are {', '.join(names)}.",
+                hint=did_you_mean(unknown, names),
                 operator=operator,
             )
         return tuple(row.get(n) for n in names)
@@ -507,46 +509,32 @@ def row_of(names: Sequence[str], row: Any, index: int, operator: str) -> tuple[A
             hint=f"Write ({row!r},) for a row of one value.",
             operator=operator,
         )
-    made = tuple(row)
-    if len(made) != len(names):
+    values = tuple(row)
+    if len(values) != len(names):
         raise WorkflowError(
-            f"Expected rows of {len(names)} values ({', '.join(names)}), got {made!r} as row {index}.",
+            f"Expected rows of {len(names)} values ({', '.join(names)}), got {values!r} as row {index}.",
             operator=operator,
         )
-    return made
+    return values
 
 
 def _topological(all_ops: Mapping[str, Op]) -> list[str]:
-    names = list(all_ops)
-    rank = {n: i for i, n in enumerate(names)}
-    waiting = {n: set(op.inputs) for n, op in all_ops.items()}
-    feeds: dict[str, list[str]] = {n: [] for n in names}
-    for n, ups in waiting.items():
-        for up in ups:
-            feeds[up].append(n)
-    ready = [rank[n] for n, ups in waiting.items() if not ups]  # sorted, hence a heap
-    order: list[str] = []
-    while ready:
-        done = names[heapq.heappop(ready)]
-        order.append(done)
-        del waiting[done]
-        for n in feeds[done]:
-            waiting[n].discard(done)
-            if not waiting[n]:
-                heapq.heappush(ready, rank[n])
-    if waiting:
+    rank = {name: i for i, name in enumerate(all_ops)}
+    sorter = TopologicalSorter({name: op.inputs for name, op in all_ops.items()})
+    try:
+        sorter.prepare()
+    except CycleError as error:
         raise CyclicWorkflow(
-            f"These operators feed each other in a circle: {' -> '.join(_circle(waiting))}.",
+            f"These operators feed each other in a circle: {' -> '.join(error.args[1])}.",
             hint="A workflow is acyclic: remove one of these edges.",
-        )
+        ) from None
+    names = list(all_ops)
+    order: list[str] = []
+    ready = sorted(rank[name] for name in sorter.get_ready())  # sorted, hence a heap
+    while ready:
+        name = names[heapq.heappop(ready)]
+        order.append(name)
+        sorter.done(name)
+        for freed in sorter.get_ready():
+            heapq.heappush(ready, rank[freed])
     return order
-
-
-def _circle(waiting: Mapping[str, set[str]]) -> list[str]:
-    at = next(iter(waiting))
-    path = [at]
-    while True:
-        at = next(up for up in sorted(waiting[at]) if up in waiting)
-        if at in path:
-            return [*path[path.index(at) :], at][::-1]
-        path.append(at)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.arguments import flat, option_text
-from samovar.graph.pyspark_names import WRITER, missing
+from samovar.graph.arguments import TakesOptions, flat
+from samovar.graph.pyspark_names import WRITER, RefusesOtherNames
 
 if TYPE_CHECKING:
     from samovar.graph.frame import Frame
@@ -16,31 +16,25 @@ if TYPE_CHECKING:
 __all__ = ["Writer"]
 
 
-class Writer:
+_MODES = {"error": "error", "errorifexists": "error", "default": "error"} | {
+    mode: mode for mode in ("overwrite", "append", "ignore")
+}
+"""PySpark's spellings of modes."""
+
+
+class Writer(TakesOptions, RefusesOtherNames):
     """Writes a frame, with the names of PySpark's DataFrameWriter."""
 
-    _MODES = {"error": "error", "errorifexists": "error", "default": "error"} | {
-        m: m for m in ("overwrite", "append", "ignore")
-    }
+    _subject = "A Frame's writer has"
+    _instead = WRITER
+    _otherwise = "It writes files: parquet, csv, json, text or orc."
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
         self._format = "parquet"
         self._mode = "error"
-        self._options: dict[str, str] = {}
+        super().__init__()
         self._partition_by: tuple[str, ...] = ()
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):
-            raise AttributeError(attribute)
-        known = [m for m in dir(type(self)) if not m.startswith("_")]
-        raise missing(
-            "A Frame's writer has",
-            attribute,
-            WRITER,
-            known,
-            "It writes files: parquet, csv, json, text or orc.",
-        )
 
     def format(self, source: str) -> Writer:
         """parquet, csv, json, text or orc."""
@@ -49,20 +43,11 @@ class Writer:
 
     def mode(self, saveMode: str) -> Writer:
         """What to do when the path exists: error (default), overwrite, append, ignore."""
-        if saveMode.lower() not in self._MODES:
+        if saveMode.lower() not in _MODES:
             raise WorkflowError(
-                f"Expected a mode of {', '.join(sorted(set(self._MODES.values())))}, got {saveMode!r}."
+                f"Expected a mode of {', '.join(sorted({*_MODES.values()}))}, got {saveMode!r}."
             )
-        self._mode = self._MODES[saveMode.lower()]
-        return self
-
-    def option(self, key: str, value: Any) -> Writer:
-        """A writer option; None leaves it at its default."""
-        return self.options(**{key: value})
-
-    def options(self, **options: Any) -> Writer:
-        """Several writer options."""
-        self._options.update({k: option_text(v) for k, v in options.items() if v is not None})
+        self._mode = _MODES[saveMode.lower()]
         return self
 
     def partitionBy(self, *cols: Any) -> Writer:
@@ -109,22 +94,22 @@ class Writer:
         partitionBy: Any = None,
         *,
         name: str | None = None,
-        **o: Any,
+        **options: Any,
     ) -> Frame:
         """Parquet files."""
-        return self.save(path, "parquet", mode, partitionBy, name=name, **o)
+        return self.save(path, "parquet", mode, partitionBy, name=name, **options)
 
-    def csv(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
+    def csv(self, path: Any, mode: str | None = None, *, name: str | None = None, **options: Any) -> Frame:
         """CSV files."""
-        return self.save(path, "csv", mode, name=name, **o)
+        return self.save(path, "csv", mode, name=name, **options)
 
-    def json(self, path: Any, mode: str | None = None, *, name: str | None = None, **o: Any) -> Frame:
+    def json(self, path: Any, mode: str | None = None, *, name: str | None = None, **options: Any) -> Frame:
         """JSON lines files."""
-        return self.save(path, "json", mode, name=name, **o)
+        return self.save(path, "json", mode, name=name, **options)
 
-    def text(self, path: Any, *, name: str | None = None, **o: Any) -> Frame:
+    def text(self, path: Any, *, name: str | None = None, **options: Any) -> Frame:
         """Text files, from a single string column."""
-        return self.save(path, "text", name=name, **o)
+        return self.save(path, "text", name=name, **options)
 
     def orc(
         self,
@@ -133,7 +118,7 @@ class Writer:
         partitionBy: Any = None,
         *,
         name: str | None = None,
-        **o: Any,
+        **options: Any,
     ) -> Frame:
         """ORC files."""
-        return self.save(path, "orc", mode, partitionBy, name=name, **o)
+        return self.save(path, "orc", mode, partitionBy, name=name, **options)

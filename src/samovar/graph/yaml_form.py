@@ -30,16 +30,16 @@ class Dumper(yaml.SafeDumper):
 
 
 _REPEATED = 10
-"""How many times larger aliases may make a document."""
+"""How many times larger aliases may make a document: enough for repeated settings, too little for an attack."""
 _SMALL = 10_000
-"""Parts that a document may have in any case, written out or by aliases."""
+"""Parts that a document may always have, written out or by aliases."""
 
 
 class Loader(yaml.SafeLoader):
     """Booleans are true and false, nothing else; no dates, no sexagesimal numbers; a key comes once.
 
-    Aliases are taken, as long as what they stand for is no more than some times what is written: a few lines of aliases
-    of aliases would otherwise keep every reader busy for hours.
+    Aliases may make a document at most ten times larger: a few lines of aliases of aliases would otherwise keep every
+    reader busy for hours.
     """
 
     def get_single_node(self) -> yaml.Node | None:
@@ -74,8 +74,8 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
         parts = node.value
     elif isinstance(node, yaml.MappingNode):
         parts = [part for pair in node.value for part in pair]
-    sizes[id(node)] = found = 1 + sum(_size(part, sizes) for part in parts)
-    return found
+    sizes[id(node)] = 1 + sum(_size(part, sizes) for part in parts)
+    return sizes[id(node)]
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -8,8 +8,9 @@ from __future__ import annotations
 __all__ = ["BLOCK", "Patch", "changed_blocks", "joined", "patched"]
 
 BLOCK = 4096
+"""Bytes of a block: a page, so that a change in one place costs little and there are few blocks to compare."""
 WORTH = 4 * BLOCK
-"""Shorter values are kept whole."""
+"""Shorter values are kept whole: a patch would save less than its bookkeeping costs."""
 
 Patch = tuple[int, tuple[tuple[int, bytes], ...]]
 """The new length; places and contents of the blocks that differ."""
@@ -36,14 +37,14 @@ def changed_blocks(before: bytes | None, after: bytes) -> bytes | Patch:
 
 
 def patched(before: bytes | None, change: bytes | Patch) -> bytes:
-    """The value after a change."""
+    """The value that a change leads to."""
     if isinstance(change, bytes):
         return change
     length, blocks = change
-    made = bytearray(before or b"")
+    value = bytearray(before or b"")
     for place, content in blocks:
-        made[place : place + len(content)] = content
-    return bytes(made[:length])
+        value[place : place + len(content)] = content
+    return bytes(value[:length])
 
 
 def joined(first: bytes | Patch, then: bytes | Patch) -> bytes | Patch:

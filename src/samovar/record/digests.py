@@ -1,9 +1,9 @@
-"""Digests of files: what a commit names is flushed to the disk and known by its bytes, and is checked when it is used.
+"""Digests of files: a commit flushes the files it names and notes their digests, which are checked on use.
 
 `seal` is called once for a folder, right before the log names it: every file is read while it is still in memory,
 flushed, and its size and CRC-32 go into the log's line. `check` compares a file with that; a file that was sealed or
 checked by this process is not read again while its inode, size and times stay as they were, so that an epoch pays for
-its own files only. CRC-32 finds every flipped bit and every burst of up to 32 bits; it is no defence against people.
+its own files only. CRC-32 finds every flipped bit and every burst of up to 32 bits, but not deliberate changes.
 
 State files carry a checksum of their own (state_files.py) and are flushed here, not digested. What Spark leaves beside
 its files is not needed: hidden `.crc` files, which readers other than Spark never look at, are removed.
@@ -51,12 +51,12 @@ DAMAGED = (
     "past.resume() or `samovar run --resume`."
 )
 """What to do about a damaged file of an epoch."""
-DAMAGED_START = "Restore the file from a copy, or start the workflow anew."
-"""What to do about a file that a run cannot be taken up without."""
+DAMAGED_START = "Restore the file from a copy, or start the workflow again."
+"""What to do about a damaged file that a run needs to be resumed."""
 
 _OWN_CHECKSUM = (".delta", ".full", ".mark")
 _sound: dict[str, tuple[int, ...]] = {}
-"""What was found of a file when it was sealed or checked last: its CRC-32, inode, size and times."""
+"""Files by path as they were when last sealed or checked: CRC-32, inode, size and times."""
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):
@@ -73,11 +73,11 @@ def seal(folder: Path, *, durable: bool = True) -> dict[str, Digest]:
     """
     files, folders = contents(folder)
     state = folder / "state"
-    own = [f for f in files if state in f.parents and f.suffix.startswith(_OWN_CHECKSUM)]
-    digests = seal_files((f for f in files if f not in set(own)), durable=durable)
+    states = {f for f in files if state in f.parents and f.suffix.startswith(_OWN_CHECKSUM)}
+    digests = seal_files((f for f in files if f not in states), durable=durable)
     if durable:
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(flush, own))
+            list(pool.map(flush, states))
             list(pool.map(flush, [folder.parent, *folders]))
     return {f.relative_to(folder).as_posix(): d for f, d in digests.items()}
 
@@ -104,7 +104,7 @@ def seal_files(files: Iterable[Path], *, durable: bool = True) -> dict[Path, Dig
 
 
 def flush(path: Path) -> None:
-    """Have a file's bytes, or the names in a folder, outlive a loss of power."""
+    """Flush a file's bytes, or the names in a folder, to the disk, so that they outlive a loss of power."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -127,15 +127,15 @@ def is_known(path: Path) -> bool:
     return known is not None and known == _marks(path.stat(), known[0])
 
 
-def note_sound(path: Path, found: os.stat_result, crc: int) -> None:
-    """Remember that a file is sound as it is now; `found`: what was known of it before it was read."""
+def note_sound(path: Path, status: os.stat_result, crc: int) -> None:
+    """Remember that a file is sound; `status`: its status before it was read."""
     if len(_sound) >= MOST:
         _sound.clear()
-    _sound[str(path)] = _marks(found, crc)
+    _sound[str(path)] = _marks(status, crc)
 
 
 def forget(path: Path) -> None:
-    """Have a file read again when it is used next: it turned out not to be sound."""
+    """Let a file be read again when it is used next: it turned out to be damaged."""
     _sound.pop(str(path), None)
 
 
@@ -148,10 +148,10 @@ def check(path: Path, digest: Digest, *, hint: str = DAMAGED) -> None:
 def problem_of(path: Path, digest: Digest) -> str | None:
     """What is wrong with a file, in a sentence; None: nothing."""
     try:
-        found = path.stat()
-        if found.st_size != digest.size:
-            return f"Expected {digest.size} bytes in {path}, found {found.st_size}."
-        if _sound.get(str(path)) == _marks(found, digest.crc):
+        status = path.stat()
+        if status.st_size != digest.size:
+            return f"Expected {digest.size} bytes in {path}, found {status.st_size}."
+        if _sound.get(str(path)) == _marks(status, digest.crc):
             return None
         with path.open("rb") as file:
             crc = _crc(file)
@@ -161,7 +161,7 @@ def problem_of(path: Path, digest: Digest) -> str | None:
         return f"{path} cannot be read: {error.strerror}."
     if crc != digest.crc:
         return f"{path} does not match its checksum: expected {digest.crc:08x}, found {crc:08x}."
-    note_sound(path, found, crc)
+    note_sound(path, status, crc)
     return None
 
 
@@ -170,9 +170,9 @@ def _sealed(path: Path, durable: bool) -> Digest:
         crc = _crc(file)
         if durable:
             os.fsync(file.fileno())
-        found = os.fstat(file.fileno())
-    note_sound(path, found, crc)
-    return Digest(found.st_size, crc)
+        status = os.fstat(file.fileno())
+    note_sound(path, status, crc)
+    return Digest(status.st_size, crc)
 
 
 def _crc(file: IO[bytes]) -> int:
@@ -182,5 +182,5 @@ def _crc(file: IO[bytes]) -> int:
     return crc
 
 
-def _marks(found: os.stat_result, crc: int) -> tuple[int, ...]:
-    return crc, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _marks(status: os.stat_result, crc: int) -> tuple[int, ...]:
+    return crc, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,9 +1,10 @@
-"""Who writes a recording: a file that says so, for places where file locks are not kept (NFS without locks, FUSE).
+"""A lease names the writer of a recording, for file systems that do not keep locks (NFS without locks, FUSE).
 
 The lease is made with exclusive creation, which every shared file system keeps, and touched every `BEAT` seconds while
-its holder lives. Whoever finds one looks whether its holder is alive: on the same machine by its process; elsewhere by
-watching whether the file is still being touched, which takes `PATIENCE` seconds. A lease whose holder is gone is taken
-over. The holder looks at it before each fact (see log.py), so that one who was taken for dead stops before it writes.
+its holder lives. A process that finds a lease checks whether its holder is alive: on the same machine by its process;
+elsewhere by watching whether the file is still being touched, which takes `PATIENCE` seconds. A lease whose holder is
+gone is taken over. The holder reads its lease before each fact (see log.py), so that a holder that was wrongly taken
+for dead stops before it writes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PATIENCE = 3 * BEAT
 """Seconds without one after which a holder on another machine counts as gone: it may have missed one or two."""
 
 _held: weakref.WeakValueDictionary[str, Lease] = weakref.WeakValueDictionary()
-"""The leases of this process, by token: one that was never given back, but forgotten, is nobody's."""
+"""The leases of this process, by token: a lease that was garbage-collected without being closed is not held."""
 
 
 class Lease:
@@ -43,7 +44,7 @@ class Lease:
             holder = _read(self._path)
             if holder is not None and _is_alive(holder, self._path):
                 raise in_use(folder)
-            # of several that want it, one can move the old lease away; the others find the new one
+            # of several processes that want it, one can move the old lease away; the others find the new one
             aside = self._path.with_name(f".{FILE}.{self._token}")
             with contextlib.suppress(FileNotFoundError):
                 os.rename(self._path, aside)
@@ -62,19 +63,19 @@ class Lease:
         try:
             with os.fdopen(handle, "w") as file:
                 json.dump(content, file)
-        except OSError:  # a full disk: nobody must find half of it
+        except OSError:  # a full disk: no other process may find half of it
             self._path.unlink(missing_ok=True)
             raise
         return True
 
     def check(self) -> None:
-        """Raise RecordingInUse when somebody else holds the lease by now."""
+        """Raise RecordingInUse when another process holds the lease by now."""
         holder = _read(self._path)
         if holder is None or holder.get("token") != self._token:
             raise in_use(self._path.parent)
 
     def close(self) -> None:
-        """Give it back."""
+        """End the lease and remove its file."""
         self._end()
         _held.pop(self._token, None)
         holder = _read(self._path)
@@ -83,14 +84,14 @@ class Lease:
 
     @staticmethod
     def is_held(folder: Path) -> bool:
-        """Whether somebody seems to hold a recording's lease now. Does not wait: a sign of life may be due."""
+        """Whether a process seems to hold a recording's lease now. Does not wait for its next sign of life."""
         path = folder / FILE
         holder = _read(path)
         return holder is not None and _is_alive(holder, path, waits=False)
 
 
 def in_use(folder: Path) -> RecordingInUse:
-    """What to say to whoever comes second."""
+    """The error for the second process that wants to write."""
     return RecordingInUse(
         f"Another process writes the recording {folder} now.",
         hint="Wait for it to end, or stop it; `samovar show` can look at it meanwhile.",
@@ -104,31 +105,27 @@ def _beat(path: Path, stop: threading.Event) -> None:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What a lease says; None: there is none, or it is being written."""
+    """The content of a lease; None: there is none, or it is being written."""
     for _ in range(20):
         try:
-            found = json.loads(path.read_text())
+            content = json.loads(path.read_text())
         except FileNotFoundError:
             return None
         except (OSError, ValueError):  # just made, and not written yet
             time.sleep(0.01)
         else:
-            return found if isinstance(found, dict) else None
+            return content if isinstance(content, dict) else None
     return None
 
 
 def _here() -> dict[str, Any]:
-    """This process, so that others can tell whether it lives."""
-    return {
-        "host": socket.gethostname(),
-        "machine": _machine(),
-        "pid": os.getpid(),
-        "began": _began(os.getpid()),
-    }
+    """This process, described so that others can find out whether it lives."""
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "machine": _machine(), "pid": pid, "began": _began(pid)}
 
 
 def _machine() -> str:
-    """Processes with the same answer see each other under the same numbers: one start of one machine, one container."""
+    """Identifies what numbers processes: one boot of one machine, or one container of it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -137,7 +134,7 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in a form of its system's; empty: there is none."""
+    """When a process began, in the units of its system; empty: it does not run."""
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if state in "ZX" else rest[18]
@@ -152,7 +149,7 @@ def _began(pid: int) -> str:
 
 def _is_alive(holder: dict[str, Any], path: Path, *, waits: bool = True) -> bool:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return False
     if holder.get("machine") == _machine():
@@ -163,12 +160,12 @@ def _is_alive(holder: dict[str, Any], path: Path, *, waits: bool = True) -> bool
             return holder.get("token") in _held
         return bool(_began(pid)) and _began(pid) == holder.get("began")
     if not waits:
-        return abs(time.time() - found.st_mtime) < 2 * PATIENCE
+        return abs(time.time() - status.st_mtime) < 2 * PATIENCE
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         time.sleep(0.1)
         try:
-            if path.stat().st_mtime_ns != found.st_mtime_ns:
+            if path.stat().st_mtime_ns != status.st_mtime_ns:
                 return True
         except FileNotFoundError:  # given back meanwhile
             return False

@@ -75,7 +75,7 @@ class RunStarted(Fact, tag="run-started", frozen=True, kw_only=True):
 
     format: int
     reader: int = 0
-    """The oldest format whose readers can make sense of the recording (0: that of the recording itself)."""
+    """The oldest format whose readers can read the recording (0: that of the recording itself)."""
     run: str
     workflow: str
     samovar: str
@@ -92,7 +92,7 @@ class RunResumed(Fact, tag="run-resumed", frozen=True, kw_only=True):
 
     epoch: int
     damaged: tuple[str, ...] = ()
-    """Why some do not: files of theirs that are not whole, by their path in the recording."""
+    """The damaged files because of which they do not count, by their path in the recording."""
 
 
 class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
     marks: tuple[Position, ...] = ()
     """Positions inside the epoch at which the state of Python operators was kept."""
     code: dict[str, int] = {}
-    """In an epoch that hands states over to other code: the versions in force from here on."""
+    """In an epoch that converts states for other code: the versions in force from here on."""
     switched: dict[str, int] = {}
     """In an epoch inside which operators switched to other code: the versions in force from the next one on."""
     files: dict[str, Digest] = {}
@@ -126,9 +126,9 @@ class EpochCommitted(Fact, tag="epoch", frozen=True, kw_only=True):
 
 
 class Interaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request to see the state at a point of the run: after `tuples` of an operator, with all that came of them.
+    """A request to see the state at a point of the run: after `tuples` of an operator and all that came of them.
 
-    One that a condition made (`by` is "condition") names the tuple by its position instead.
+    An interaction that a condition made (`by` is "condition") names the tuple by its position instead.
     """
 
     id: str
@@ -183,16 +183,16 @@ class TupleHeld(Fact, tag="tuple-held", frozen=True, kw_only=True):
 class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
     """What was decided about a held tuple: "retry", "edit", "skip" or "skip-all".
 
-    Which tuples of a committed epoch were left out or replaced is in the epoch's folder.
+    The tuples of a committed epoch that were skipped or replaced are in the epoch's folder.
     """
 
     hold: str
     verdict: str
     operator: str = ""
     like: str = ""
-    """With "skip-all": what all tuples have in common that are left out from here on."""
+    """With "skip-all": the error that all tuples skipped from here on have in common."""
     place: tuple[int, ...] = ()
-    """Epoch, bucket, port and number of a tuple that was left out or replaced."""
+    """Epoch, bucket, port and number of a tuple that was skipped or replaced."""
     row: bytes = b""
     """With "edit": the tuple that took its place, pickled."""
 
@@ -200,7 +200,7 @@ class TupleDecided(Fact, tag="tuple-decided", frozen=True, kw_only=True):
 class LogicChanged(Fact, tag="logic-changed", frozen=True, kw_only=True):
     """From an epoch on, operators run other code: version `v` of operator FE lies in `code/FE.<v>.pkl`.
 
-    Where there is a state to hand over, the epoch that does it says so itself (`code`).
+    Where a state is converted for the new code, the epoch that does it names the versions itself (`code`).
     """
 
     epoch: int
@@ -244,17 +244,17 @@ _encode = msgspec.json.Encoder().encode
 class Log:
     """The writing end. One process at a time (the store holds the lock); its threads take turns.
 
-    Where two processes write all the same, because locks are not kept there, the second one stops at its next fact
-    (RecordingInUse) and writes nothing: a fact is appended only while a file beside the log, made with exclusive
-    creation, says whose turn it is, and only where this process wrote last. `may_write` raises when it may no longer.
+    Where two processes write nevertheless, because the file system has no locks, the second one stops at its next fact
+    (RecordingInUse) and writes nothing: a fact is appended only while this process holds a file beside the log, made
+    with exclusive creation, and only where this process wrote last. `may_write` raises when it may no longer write.
     """
 
     def __init__(self, path: Path, *, may_write: Callable[[], None] | None = None) -> None:
         self.path = path
         self._may_write = may_write
         self._fence = path.with_name(f".{path.name}.turn")
-        self._fence.unlink(missing_ok=True)  # left by a process that died in its turn
-        self._turn = threading.Lock()
+        self._fence.unlink(missing_ok=True)  # left by a process that died while it wrote
+        self._lock = threading.Lock()
         self._length = _whole_length(path)
         self._file = path.open("ab", buffering=0)
         if self._length < self._file.tell():
@@ -264,7 +264,7 @@ class Log:
         """Write a fact and hand it to the disk before returning: the whole of it, or nothing (StorageProblem)."""
         body = _encode(fact)
         line = b"%08x %s\n" % (zlib.crc32(body), body)
-        with self._turn, self._alone():
+        with self._lock, self._alone():
             self._write(line)
 
     @contextlib.contextmanager
@@ -283,11 +283,10 @@ class Log:
             except OSError as error:
                 raise self._unwritten(error) from error
         try:
-            with self.path.open(
-                "rb"
-            ) as file:  # opened anew: remote file systems may show an open one as it was
-                found = os.fstat(file.fileno())
-            if found.st_size != self._length or not os.path.samestat(found, os.fstat(self._file.fileno())):
+            # opened again: remote file systems may show an open file as it was
+            with self.path.open("rb") as file:
+                now = os.fstat(file.fileno())
+            if now.st_size != self._length or not os.path.samestat(now, os.fstat(self._file.fileno())):
                 raise self._in_use()
             yield
         except FileNotFoundError:
@@ -315,9 +314,8 @@ class Log:
             os.fsync(self._file.fileno())
             self._length += len(line)
         except OSError as error:
-            with contextlib.suppress(
-                OSError
-            ):  # what a full disk took of it must not stand before a later fact
+            # the part that a full disk took must not stand before a later fact
+            with contextlib.suppress(OSError):
                 self._file.truncate(self._length)
             raise self._unwritten(error) from error
 
@@ -328,8 +326,7 @@ class Log:
 
 def read_log(path: Path) -> Iterator[AnyFact]:
     """The facts in order. A last line cut short is dropped; damage before it raises RecordingCorrupt."""
-    with path.open("rb") as file:
-        lines = file.read().split(b"\n")
+    lines = path.read_bytes().split(b"\n")
     # empty when the file ends with a newline; else a line cut short, or damaged at its end
     tail = lines.pop()
     for number, line in enumerate(lines):
@@ -353,7 +350,7 @@ def read_log(path: Path) -> Iterator[AnyFact]:
 
 
 def _check_format(body: bytes, path: Path) -> dict[str, Any]:
-    """The first fact as plain data, if this Samovar can make sense of those that follow."""
+    """The first fact as plain data, after a check that this Samovar can read the facts behind it."""
     first: dict[str, Any] = msgspec.json.decode(body)
     version = first.get("reader") or first.get("format", 0)
     if version > FORMAT:
@@ -367,12 +364,11 @@ def _check_format(body: bytes, path: Path) -> dict[str, Any]:
 def _unknown(
     body: bytes, number: int, first: dict[str, Any], path: Path, error: msgspec.ValidationError
 ) -> RecordingTooNew | RecordingCorrupt:
-    """What to say of a line whose bytes are sound and which is no fact that this Samovar knows."""
+    """The error for a line whose bytes are sound but which is not a fact that this Samovar knows."""
     kind = msgspec.json.decode(body).get("fact")
-    known = {info.tag for info in map(_config, AnyFact.__args__)}
-    if kind in known:
+    if kind in {fact.__struct_config__.tag for fact in AnyFact.__args__}:
         return RecordingCorrupt(
-            f"Line {number + 1} of {path} is no '{kind}': {error}.",
+            f"Line {number + 1} of {path} is not a valid '{kind}' fact: {error}.",
             hint=f"The {number} facts before it are sound. {_update(first)}",
         )
     return RecordingTooNew(
@@ -381,17 +377,11 @@ def _unknown(
     )
 
 
-def _config(kind: type[msgspec.Struct]) -> msgspec.structs.StructConfig:
-    return kind.__struct_config__
-
-
 def _update(first: dict[str, Any]) -> str:
     by = f" It was written by Samovar {first['samovar']}." if first.get("samovar") else ""
     return f"Update Samovar (pip install -U samovar) to open it.{by}"
 
 
 def _whole_length(path: Path) -> int:
-    if not path.exists():
-        return 0
-    data = path.read_bytes()
-    return data.rfind(b"\n") + 1
+    """The length of the log up to the end of its last whole line."""
+    return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0

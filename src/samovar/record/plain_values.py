@@ -25,7 +25,7 @@ _WORD = 2**63  # msgpack has whole numbers of 64 bits
 
 
 def to_plain(value: Any) -> Any:
-    """The value as msgpack has it. Raises WorkflowError for what is no plain value."""
+    """The value as msgpack has it. Raises WorkflowError for a value that is not plain."""
     match value:
         case None | bool():
             return value
@@ -84,10 +84,10 @@ def read_files(folder: Path, of: type[T]) -> Iterable[T]:
     for file in sorted(p for p in folder.glob("*") if p.suffix in (".msgpack", ".pkl")):
         if (
             file.suffix == ".pkl"
-        ):  # it would run code: older versions wrote such files, or somebody planted it
+        ):  # reading it would run code: older versions wrote such files, or somebody planted it
             raise RecordingCorrupt(
                 f"Expected plain data in {folder.name}, got the pickle {file.name}: it was not opened.",
-                hint="Look at a recording of an older version with that version, if you trust whoever made it.",
+                hint="Look at a recording of an older version with that version, if you trust its author.",
             )
         try:
             yield from msgspec.msgpack.decode(file.read_bytes(), type=list[of])  # type: ignore[valid-type]

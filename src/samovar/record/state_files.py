@@ -81,9 +81,9 @@ class StateCapture:
         self.instance = instance
         self._pickled: dict[str, bytes] = {}
         self._known: dict[str, bytes] = {}
-        """Plain values as those know them who get the changes: blocks are told against these."""
+        """Plain values as readers of all changes so far know them: patches lead from these to the present ones."""
         self._sizes: dict[str, int] = {}
-        """How many keys each map had when it was taken last."""
+        """How many keys each map had when its changes were last taken."""
 
     def changes(self) -> dict[str, Any]:
         """What changed since the last call (or `settle`); afterwards the present state is the new base."""
@@ -120,9 +120,8 @@ class StateCapture:
 
     def _changed(self, name: str, value: StateMap[Any, Any]) -> dict[Any, Any]:
         """The changed items, new keys in the map's own order. Costs what changed, not what there is."""
-        new = (
-            len(value) - self._sizes.get(name, 0) + len(value.deleted)
-        )  # at most so many: they stand at the end
+        # an upper bound for the number of new keys, which stand at the end
+        new = len(value) - self._sizes.get(name, 0) + len(value.deleted)
         tail = [k for k in islice(dict.__reversed__(value), max(0, new)) if k in value.changed]
         old = value.changed.difference(tail)
         return {k: dict.__getitem__(value, k) for k in (*old, *reversed(tail)) if k in value}
@@ -134,29 +133,27 @@ class StateCapture:
 
     @property
     def known(self) -> dict[str, bytes]:
-        """Plain values as those know them who got all changes so far."""
+        """Plain values as readers of all changes so far know them."""
         return dict(self._known)
 
     def whole(self) -> dict[str, Any]:
         """The whole state, in the form of changes from nothing."""
         kinds = declared(type(self.instance))
-        made: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
+        state: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
         for name, value in self._attributes().items():
             kind = kinds.get(name)
             if isinstance(kind, MapState) and isinstance(value, StateMap):
-                made["maps"][name] = (True, dict(dict.items(value)), ())
+                state["maps"][name] = (True, dict(dict.items(value)), ())
             elif isinstance(kind, ListState) and isinstance(value, StateList):
-                made["lists"][name] = (None, list(list.__iter__(value)))
+                state["lists"][name] = (None, list(list.__iter__(value)))
             else:
-                made["values"][name] = self._pickle(name, value)
-        return made
+                state["values"][name] = self._pickle(name, value)
+        return state
 
     def entries(self) -> int:
         """How many values the state holds: map keys, list items, and one for each other attribute."""
-        total = 0
-        for value in self._attributes().values():
-            total += len(value) if isinstance(value, StateMap | StateList) else 1
-        return total
+        values = self._attributes().values()
+        return sum(len(value) if isinstance(value, StateMap | StateList) else 1 for value in values)
 
     def _attributes(self) -> dict[str, Any]:
         return {n: v for n, v in vars(self.instance).items() if not n.startswith("_sv_")}
@@ -310,15 +307,15 @@ def read_state(path: Path) -> tuple[Header, dict[str, Any]]:
 def state_problem(path: Path, size: int | None = None) -> str | None:
     """What is wrong with a state file, in a sentence; None: nothing. `size`: its bytes, if they are known."""
     try:
-        found = len(_checked(path))
+        length = len(_checked(path))
     except RecordingCorrupt as error:
         return error.message
-    return f"Expected {size} bytes in {path}, found {found}." if size not in (None, found) else None
+    return f"Expected {size} bytes in {path}, found {length}." if size not in (None, length) else None
 
 
 def _checked(path: Path) -> bytes:
     try:
-        found = path.stat()
+        status = path.stat()
         data = path.read_bytes()
     except FileNotFoundError:
         raise RecordingCorrupt(f"State file {path} is gone.", hint=DAMAGED) from None
@@ -326,7 +323,7 @@ def _checked(path: Path) -> bytes:
         raise RecordingCorrupt(f"State file {path} does not match its checksum.", hint=DAMAGED)
     if not data.startswith(_MAGIC):
         raise RecordingCorrupt(f"{path} is not a state file.", hint=DAMAGED)
-    note_sound(path, found, 0)
+    note_sound(path, status, 0)
     return data
 
 

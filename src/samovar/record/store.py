@@ -1,7 +1,7 @@
-"""A recording on disk: its folder, its lock, and what of it counts.
+"""A recording on disk: its folder, its lock, and which of its epochs count.
 
     <run>/
-      LOCK, WRITER    held (flock) by the process that writes; which process that is, where locks are not kept
+      LOCK, WRITER    held (flock) by the process that writes; names that process, for file systems without locks
       log.jsonl       the facts (see log.py)
       workflow.json   the workflow as it was
       sources.json    every source's units: path, size, time, rows
@@ -10,7 +10,7 @@
       epochs/000007-1f3a9c22/
         results/<sink>/   state/<operator>/   deltas/<operator>/   stash/<operator>/   rejected/<source>/
         kept/<operator>/  rows that Python operators gave up to each mark
-        decisions/      tuples that were left out or replaced by a person's decision
+        decisions/      tuples that were skipped or replaced by a person's decision
 
 An epoch's folder carries the name of the attempt; it counts only when the log names that attempt. What a dead process
 may still write lands in a folder that never counts and is removed on the next open for writing.
@@ -27,9 +27,11 @@ import re
 import shutil
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +71,23 @@ from samovar.record.state_files import is_mark, state_problem
 __all__ = ["History", "Recording", "find_recordings", "link"]
 
 LOG = "log.jsonl"
-"""There as long as the recording is: who sees it sees the recording."""
+"""Exists as long as the recording does: a folder with this file is a recording."""
 _NEEDED = ("results", "deltas", "stash", "rejected")
-"""What of an epoch's folder, beside states, a run needs to go on, or its results are made of."""
+"""The parts of an epoch's folder that, beside states, a run needs to go on or its results consist of."""
+_KINDS = (
+    "log",
+    "results",
+    "state",
+    "marks",
+    "kept",
+    "deltas",
+    "stash",
+    "rejected",
+    "inputs",
+    "code",
+    "other",
+)
+"""What a recording's bytes are counted by."""
 
 
 @dataclass
@@ -95,37 +111,40 @@ class History:
         return history
 
     def add(self, fact: AnyFact) -> None:
-        """Take in one more fact."""
-        if isinstance(fact, RunStarted):
-            self.started = fact
-        elif isinstance(fact, EpochCommitted):
-            if fact.epoch != len(self.epochs):
-                raise RecordingCorrupt(f"Expected epoch {len(self.epochs)} in the log, got {fact.epoch}.")
-            self.epochs.append(fact)
-            self.failed = None
-            if fact.code:
-                self.changes.append(_change(fact, fact.epoch, fact.code))
-            if fact.switched:
-                self.changes.append(_change(fact, fact.epoch + 1, fact.switched))
-        elif isinstance(fact, EpochFailed):
-            self.failed = fact
-        elif isinstance(fact, InteractionsMade):
-            self.interactions += fact.made
-        elif isinstance(fact, ResultPublished):
-            self.published[fact.operator] = fact
-        elif isinstance(fact, RunEnded):
-            self.ended = fact
-        elif isinstance(fact, LogicChanged):
-            self.changes.append(fact)
-        elif isinstance(fact, TupleDecided):
-            self.decided.append(fact)
-        elif isinstance(fact, RunResumed):
-            self.ended = None
-            if fact.epoch < len(self.epochs):
-                self._cut(fact.epoch)
+        """Add one more fact."""
+        match fact:
+            case RunStarted():
+                self.started = fact
+            case EpochCommitted():
+                if fact.epoch != len(self.epochs):
+                    raise RecordingCorrupt(f"Expected epoch {len(self.epochs)} in the log, got {fact.epoch}.")
+                self.epochs.append(fact)
+                self.failed = None
+                for epoch, versions in ((fact.epoch, fact.code), (fact.epoch + 1, fact.switched)):
+                    if versions:
+                        change = LogicChanged(
+                            at=fact.at, epoch=epoch, operators=versions, files=fact.code_files
+                        )
+                        self.changes.append(change)
+            case EpochFailed():
+                self.failed = fact
+            case InteractionsMade():
+                self.interactions += fact.made
+            case ResultPublished():
+                self.published[fact.operator] = fact
+            case RunEnded():
+                self.ended = fact
+            case LogicChanged():
+                self.changes.append(fact)
+            case TupleDecided():
+                self.decided.append(fact)
+            case RunResumed():
+                self.ended = None
+                if fact.epoch < len(self.epochs):
+                    self._cut(fact.epoch)
 
     def _cut(self, count: int) -> None:
-        """Keep so many epochs: those behind them, and what was made of them, count no longer."""
+        """Keep the first `count` epochs: later ones, and what depends on them, no longer count."""
         gone = [e.code for e in self.epochs[count:] if e.code]  # with them goes the state in its new form
         self.changes = [
             c for c in self.changes if c.epoch <= count and not any(c.operators is code for code in gone)
@@ -154,37 +173,28 @@ class History:
 
     def rejected(self) -> dict[str, int]:
         """Rows that did not parse, per source."""
-        found: dict[str, int] = {}
+        rows: Counter[str] = Counter()
         for epoch in self.epochs:
-            for source, n in epoch.rejected.items():
-                found[source] = found.get(source, 0) + n
-        return found
-
-
-def _change(fact: EpochCommitted, epoch: int, versions: dict[str, int]) -> LogicChanged:
-    return LogicChanged(at=fact.at, epoch=epoch, operators=versions, files=fact.code_files)
+            rows.update(epoch.rejected)
+        return dict(rows)
 
 
 def add_counters(a: Counters | None, b: Counters) -> Counters:
     """Sum of two counters; ports an epoch did not use count as zero."""
     if a is None:
         return b
-    ports = max(len(a.taken), len(b.taken))
-    taken = tuple(
-        (a.taken[i] if i < len(a.taken) else 0) + (b.taken[i] if i < len(b.taken) else 0)
-        for i in range(ports)
-    )
+    taken = tuple(map(sum, zip_longest(a.taken, b.taken, fillvalue=0)))
     return Counters(taken, a.given + b.given)
 
 
 class Recording:
     """The folder of one run. `writable` recordings hold the lock; readers take none and see committed epochs only."""
 
-    def __init__(self, path: Path, *, lock: _Lock | None = None, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
         self.path = path
         self.durable = durable
         """Whether what is committed has to outlive a loss of power."""
-        self._lock = lock
+        self._lock: _Lock | None = None
         self._start: dict[str, Digest] | None = None
         self.log: Log | None = None
 
@@ -202,14 +212,14 @@ class Recording:
             ) from None
         except OSError as error:
             raise StorageProblem(f"The recording folder {path} cannot be made: {error}.") from error
+        recording = cls(path, durable=durable)
         try:
-            lock = _Lock(path)
+            recording._lock_for_writing()
         except OSError as error:
+            recording.close()
             shutil.rmtree(path, ignore_errors=True)
             raise StorageProblem(f"The recording {path} could not be started: {error}.") from error
-        made = cls(path, lock=lock, durable=durable)
-        made.log = Log(path / LOG, may_write=lock.lease.check)
-        return made
+        return recording
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, write: bool = False) -> Recording:
@@ -220,16 +230,15 @@ class Recording:
             if folder.is_dir() and any((p / LOG).is_file() for p in folder.iterdir() if p.is_dir()):
                 hint = f"{folder} is a folder of runs: name one of them (`samovar runs --dir {folder}` lists them)."
             raise RecordingNotFound(f"Expected a recording at {folder}, found none.", hint=hint)
-        next(iter(read_log(folder / LOG)), None)  # checks the format
+        next(read_log(folder / LOG), None)  # checks the format
+        recording = cls(folder)
         if not write:
-            return cls(folder)
-        made = cls(folder)
+            return recording
         try:
-            made._lock = _Lock(folder)
-            made.log = Log(folder / LOG, may_write=made._lock.lease.check)
-            made.sweep()
+            recording._lock_for_writing()
+            recording.sweep()
         except BaseException as error:
-            made.close()
+            recording.close()
             if not isinstance(error, OSError):
                 raise
             raise StorageProblem(
@@ -237,10 +246,14 @@ class Recording:
                 hint="Looking at it works. To go on, free some space if the disk is full; else copy it to where it can "
                 "be written, or fork it elsewhere: past.jump(...).fork(record=...).",
             ) from error
-        return made
+        return recording
+
+    def _lock_for_writing(self) -> None:
+        self._lock = _Lock(self.path)
+        self.log = Log(self.path / LOG, may_write=self._lock.lease.check)
 
     def close(self) -> None:
-        """Give up the lock."""
+        """Release the lock."""
         if self.log:
             self.log.close()
             self.log = None
@@ -260,7 +273,7 @@ class Recording:
         return Lease.is_held(self.path)
 
     def sweep(self, *, failed: bool = False) -> None:
-        """Clear away what unfinished epochs left. `failed`: but for states that lead to a failure."""
+        """Remove what unfinished epochs left. `failed`: keep the states that lead to a failure."""
         history = self.history()
         counted = {self.epoch_folder(e).name for e in history.epochs}
         if failed and history.failed is not None:
@@ -276,15 +289,15 @@ class Recording:
         return self.path.name
 
     def facts(self) -> list[AnyFact]:
-        """All facts so far."""
+        """All facts of the log so far."""
         return list(read_log(self.path / LOG))
 
     def history(self) -> History:
-        """What the facts add up to."""
+        """The state of the run that the facts add up to."""
         return History.of(read_log(self.path / LOG))
 
     def epoch_folder(self, epoch: EpochCommitted) -> Path:
-        """Where a committed epoch's files lie."""
+        """The folder of a committed epoch's files."""
         return self.attempt_folder(epoch.epoch, epoch.attempt)
 
     def attempt_folder(self, epoch: int, attempt: str) -> Path:
@@ -299,8 +312,10 @@ class Recording:
         `check`: their files are compared with what was committed (RecordingCorrupt); each is read once by a process.
         """
         within = f"{kind}/{slug_unique(operator)}"
-        found = [(self.checked_folder(e, within) if check else self.epoch_folder(e)) / within for e in epochs]
-        return [p for p in found if p.is_dir()]
+        folders = [
+            (self.checked_folder(e, within) if check else self.epoch_folder(e)) / within for e in epochs
+        ]
+        return [folder for folder in folders if folder.is_dir()]
 
     def checked_folder(self, epoch: EpochCommitted, within: str) -> Path:
         """The folder of an epoch, of which all files below `within` are as they were committed."""
@@ -332,10 +347,10 @@ class Recording:
 
     def sealed_code(self, paths: Iterable[Path]) -> dict[str, Digest]:
         """Flush files of code; their digests, for the fact that puts them into force."""
-        found = seal_files(paths, durable=self.durable)
-        if found and self.durable:
+        digests = seal_files(paths, durable=self.durable)
+        if digests and self.durable:
             flush(self.path / "code")
-        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+        return self._by_name(digests)
 
     def sealed_start(self) -> dict[str, Digest]:
         """Flush all that a run begins with, and the recording's own name; the digests, for the first fact."""
@@ -345,18 +360,21 @@ class Recording:
             inside, below = contents(self.path / name)
             files += inside
             folders += below
-        found = seal_files(files, durable=self.durable)
+        digests = seal_files(files, durable=self.durable)
         for folder in folders if self.durable else ():
             flush(folder)
         if self.durable:
             with contextlib.suppress(PermissionError):  # the folder of runs may be new itself
                 flush(self.path.parent.parent)
-        return {p.relative_to(self.path).as_posix(): d for p, d in found.items()}
+        return self._by_name(digests)
+
+    def _by_name(self, digests: Mapping[Path, Digest]) -> dict[str, Digest]:
+        return {path.relative_to(self.path).as_posix(): digest for path, digest in digests.items()}
 
     def start_digests(self) -> dict[str, Digest]:
-        """What the first fact says of the files a run begins with; empty before it is written."""
+        """The digests of the files a run begins with, from the first fact; empty before that is written."""
         if self._start is None:
-            first = next(iter(read_log(self.path / LOG)), None)
+            first = next(read_log(self.path / LOG), None)
             if not isinstance(first, RunStarted):
                 return {}
             self._start = first.files
@@ -369,16 +387,13 @@ class Recording:
                 check(self.path / name, digest, hint=DAMAGED_START)
 
     def read_code(self, operator: str, version: int = 0, files: Mapping[str, Digest] | None = None) -> bytes:
-        """An operator's code as it was kept; `files`: what the fact says that put a later version into force."""
+        """An operator's pickled code; `files`: the digests of the fact that put a later version into force."""
         path = self.code_path(operator, version)
         known = self.start_digests() if files is None else files
         digest = known.get(path.relative_to(self.path).as_posix())
         if digest is not None:
-            check(
-                path,
-                digest,
-                hint="Pass the workflow (past.resume(flow=flow)), or restore the file from a copy.",
-            )
+            hint = "Pass the workflow (past.resume(flow=flow)), or restore the file from a copy."
+            check(path, digest, hint=hint)
         return path.read_bytes()
 
     def code_path(self, operator: str, version: int = 0) -> Path:
@@ -389,7 +404,7 @@ class Recording:
     def whole_epochs(
         self, history: History, *, moved: Callable[[EpochCommitted, str], bool]
     ) -> tuple[int, list[str]]:
-        """How many epochs a run can go on after, and what is wrong with files that keep it from more.
+        """The number of epochs after which a run can go on, and the problems with files that keep it from more.
 
         Reads all that going on and the results need: not states at marks, kept rows and decisions, which only looking
         back needs. `moved`: whether a file of a result lies at its path by now.
@@ -401,21 +416,19 @@ class Recording:
                 if name.split("/", 1)[0] in _NEEDED and not moved(epoch, name):
                     needed.append((epoch.epoch, folder / name, digest))
         with ThreadPoolExecutor(THREADS) as pool:
-            found = list(pool.map(lambda n: problem_of(n[1], n[2]), needed))
-        problems = {
-            number: text for (number, _, _), text in zip(needed, found, strict=True) if text is not None
-        }
-        count = min(problems, default=len(history.epochs))
-        told = [text for text in found if text is not None]
+            checked = list(pool.map(lambda n: (n[0], problem_of(n[1], n[2])), needed))
+        damaged = [(number, problem) for number, problem in checked if problem is not None]
+        count = min((number for number, _ in damaged), default=len(history.epochs))
+        problems = [problem for _, problem in damaged]
         known: dict[Path, str | None] = {}
         while count and (bad := self._damaged_states(history.epochs[:count], known)):
-            told += [text for text in bad if text not in told]
+            problems += [problem for problem in bad if problem not in problems]
             count -= 1
-        return count, told
+        return count, problems
 
     def _damaged_states(self, epochs: list[EpochCommitted], known: dict[Path, str | None]) -> list[str]:
         """What is wrong with the files that give the states at the end of some epochs."""
-        found = []
+        problems = []
         for name in {n for e in epochs for n in e.state}:
             for bucket, files in self.state_files(name, epochs).items():
                 for path, epoch in files:
@@ -423,16 +436,16 @@ class Recording:
                         kind = (bucket, path.suffix == ".full")
                         size = next(f.size for f in epoch.state[name] if (f.bucket, f.full) == kind)
                         known[path] = state_problem(path, size)
-                    if (text := known[path]) is not None:
-                        found.append(text)
-        return found
+                    if (problem := known[path]) is not None:
+                        problems.append(problem)
+        return problems
 
     def write_json(self, name: str, value: Any) -> None:
         """Write a small file of plain data whole or not at all."""
         write_file(self.path / name, json.dumps(value, indent=1, default=str))
 
     def read_json(self, name: str) -> Any:
-        """A small file of plain data."""
+        """Read a small file of plain data, after a check of its digest."""
         self.check_start(name)
         try:
             return json.loads((self.path / name).read_text())
@@ -441,29 +454,15 @@ class Recording:
 
     def sizes(self) -> dict[str, int]:
         """Bytes by kind: log, results, state, marks (states inside epochs), kept (rows given up to them), and so on."""
-        kinds = (
-            "log",
-            "results",
-            "state",
-            "marks",
-            "kept",
-            "deltas",
-            "stash",
-            "rejected",
-            "inputs",
-            "code",
-            "other",
-        )
-        found = dict.fromkeys(kinds, 0)
+        sizes = dict.fromkeys(_KINDS, 0)
         for folder, _, files in os.walk(self.path):
             parts = Path(folder).relative_to(self.path).parts
+            within = parts[2:3] if parts[:1] == ("epochs",) else parts[:1]
             for file in files:
-                size = (Path(folder) / file).stat().st_size
-                kind = "log" if file == LOG else parts[2] if len(parts) > 2 and parts[0] == "epochs" else ""
+                kind = "log" if file == LOG else within[0] if within else "other"
                 kind = "marks" if kind == "state" and is_mark(Path(file)) else kind
-                kind = kind or (parts[0] if parts and parts[0] in found else "other")
-                found[kind if kind in found else "other"] += size
-        return found
+                sizes[kind if kind in sizes else "other"] += (Path(folder) / file).stat().st_size
+        return sizes
 
 
 def slug_unique(operator: str) -> str:
@@ -475,7 +474,7 @@ def slug_unique(operator: str) -> str:
 
 
 def link(source: str, target: str) -> None:
-    """Have a file under another name too, at no cost; a copy of it where the other name is on another file system."""
+    """Give a file another name too, at no cost; copy it where the other name is on another file system."""
     try:
         os.link(source, target)
     except OSError:
@@ -503,7 +502,7 @@ class _Lock:
             raise
 
     def _take(self, path: Path) -> None:
-        for wait in (0.05, 0.1, 0.2, None):  # somebody may just be looking whether it is locked
+        for wait in (0.05, 0.1, 0.2, None):  # another process may just be testing the lock
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
@@ -514,9 +513,9 @@ class _Lock:
             except OSError as error:
                 if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL):
                     raise
-                return  # no locks here: the lease has to do
+                return  # this file system has no locks: only the lease protects
 
     def close(self) -> None:
-        """Give it up."""
+        """Release both."""
         self.lease.close()
         self._file.close()

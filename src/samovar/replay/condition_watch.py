@@ -1,4 +1,4 @@
-"""Interactions by condition: after each epoch, the tuples that met it are searched and logged with their positions.
+"""Interactions by condition: after each epoch, the tuples that meet it are searched and logged with their positions.
 
 The search runs beside the epochs that follow, on a thread of its own; the run waits for it only at its end.
 """
@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 from samovar.errors import TimeTravelError, UnknownName
 from samovar.record.log import EpochCommitted, Interaction, InteractionsMade
@@ -28,29 +29,23 @@ __all__ = ["SERVICES", "Watch"]
 log = logging.getLogger("samovar.watch")
 
 
+@dataclass(eq=False)
 class Watch:
-    """A condition on the tuples an operator takes, or on what it gives for them, searched in every epoch."""
+    """A condition on the input or the output of an operator, searched for in every epoch."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        interactions: Interactions,
-        operator: str,
-        condition: str,
-        limit: int,
-        reached: Callable[[str, int, str, int], None] | None = None,
-    ) -> None:
-        """`reached`: called before the next epoch begins when one has such tuples, with the operator, the epoch, the
-        first one's interaction and their number."""
-        graph = context.plan.graph
-        if operator not in graph.ops:
-            raise UnknownName(operator, graph.ops, what="an operator of the run")
-        self.context = context
-        self.interactions = interactions
-        self.operator = operator
-        self.condition = condition
-        self.limit = limit
-        self.reached = reached
+    context: RunContext
+    interactions: Interactions
+    operator: str
+    condition: str
+    limit: int
+    reached: Callable[[str, int, str, int], None] | None = None
+    """Called before the next epoch begins if an epoch has such tuples, with the operator, the epoch, the interaction
+    of the first tuple and how many there are."""
+
+    def __post_init__(self) -> None:
+        graph = self.context.plan.graph
+        if self.operator not in graph.ops:
+            raise UnknownName(self.operator, graph.ops, what="an operator of the run")
         self._asked = self._checked()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="samovar-watch")
         self._running: list[Future[list[Interaction]]] = []
@@ -70,7 +65,7 @@ class Watch:
         return asked
 
     def committed(self, fact: EpochCommitted) -> None:
-        """Look through an epoch that has just been committed."""
+        """Search an epoch that has just been committed."""
         epochs = list(self.context.history.epochs)
         looking = self._pool.submit(self._look, fact, epochs)
         self._running.append(looking)
@@ -78,7 +73,7 @@ class Watch:
             self.reached(self.operator, fact.epoch, marked[0].id, len(marked))
 
     def finish(self) -> None:
-        """Wait until all epochs are looked through."""
+        """Wait until all epochs are searched."""
         for future in self._running:
             try:
                 future.result()
@@ -98,21 +93,21 @@ class Watch:
             for segment in session.segments:
                 if segment.epoch != fact.epoch or not session.taken_in(segment, self.operator):
                     continue
-                found = matching_tuples(
+                matches = matching_tuples(
                     session, segment, self.operator, self.condition, self._asked, self.limit
                 )
-                for _, at in found:
-                    marked.append(
-                        Interaction(
-                            id=self.interactions.new_id(),
-                            at=fact.at,
-                            operator=self.operator,
-                            epoch=fact.epoch,
-                            position=at,
-                            note=self.condition,
-                            by="condition",
-                        )
+                marked += [
+                    Interaction(
+                        id=self.interactions.new_id(),
+                        at=fact.at,
+                        operator=self.operator,
+                        epoch=fact.epoch,
+                        position=at,
+                        note=self.condition,
+                        by="condition",
                     )
+                    for _, at in matches
+                ]
         finally:
             tracer.close()
         if marked and context.recording.log is not None:
@@ -123,4 +118,4 @@ class Watch:
 
 
 SERVICES = Services(watch=Watch, door=open_door)
-"""What every run gets: watches need replay, which lies above the runs."""
+"""The services of every run: watches need the replay package, which lies above the runtime."""

@@ -1,11 +1,11 @@
-"""Which rows of an operator a condition in SQL is about: those it takes, or those it gives.
+"""Which rows of an operator a condition in SQL is about: its input, or its output.
 
-A condition is asked of the tuples an operator takes if they have all columns it names; a join takes the tuples of its
-probe side. Otherwise it is asked of the rows the operator gives, which of a join have the columns of both sides; then
-what is found is the tuple a row was made from. An aggregate is the other way round: first its groups as they are after
-each tuple, then its tuples. A column that is in neither is an error that names those that are there.
+A condition is about the tuples an operator takes if they have all columns it names; a join takes the tuples of its
+probe side. Otherwise it is about the rows the operator produces, which for a join have the columns of both sides; the
+answer is then the tuple that a row came from. For an aggregate it is the other way round: first its groups after each
+tuple, then its tuples. A column that is in neither raises an error that names the columns there are.
 
-It asks Spark about empty frames: no job is run.
+It has Spark analyse empty frames: no job is run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["ConditionRows", "condition_rows"]
 
 @dataclass(frozen=True)
 class ConditionRows:
-    """The rows a condition is asked of: those taken at some ports, or those given."""
+    """The rows a condition is about: those taken at some ports, or those produced ("given")."""
 
     rows: Literal["taken", "given"]
     ports: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ def condition_rows(spark: SparkSession, plan: Plan, operator: str, *texts: str) 
     ports = probe or tuple(range(len(op.inputs)))
     wrong = {port: _wrong(spark, op.inputs[port], plan.schemas[op.inputs[port]], texts) for port in ports}
     fit = tuple(port for port in ports if wrong[port] is None)
-    gives = shape not in ("sink", "batches")  # what functions over batches give comes from no single tuple
+    gives = shape not in ("sink", "batches")  # a row from a function over batches comes from no single tuple
     wrong_given = _wrong(spark, operator, plan.schemas[operator], texts) if gives else wrong[ports[0]]
     given = gives and wrong_given is None
     if given and (shape == "accumulate" or len(fit) < len(ports)):
@@ -66,7 +66,7 @@ def condition_rows(spark: SparkSession, plan: Plan, operator: str, *texts: str) 
 def _wrong(
     spark: SparkSession, name: str, schema: StructType, texts: Sequence[str]
 ) -> PySparkException | None:
-    """What Spark has against some texts over rows of a schema."""
+    """Spark's error for some SQL texts over rows of a schema; None: they are valid."""
     df = empty_frame(spark, schema).alias(name)
     try:
         with quiet_analysis():
@@ -81,8 +81,8 @@ def _refused(
 ) -> TimeTravelError:
     condition = str(error.getCondition() or "")
     if not isinstance(error, AnalysisException) or not condition.startswith("UNRESOLVED_COLUMN"):
-        said = SparkError.of(error).line
-        return TimeTravelError(f"The condition {text!r} cannot be evaluated: {said}", operator=operator)
+        line = SparkError.of(error).line
+        return TimeTravelError(f"The condition {text!r} cannot be evaluated: {line}", operator=operator)
     name = str((error.getMessageParameters() or {}).get("objectName", "")).replace("`", "")
     more = f" or gives ({', '.join(given)})" if set(given) != set(taken) else ""
     close = nearest(name, [*taken, *given])

@@ -1,9 +1,9 @@
 """Forks: a new run that starts from a moment of an old one, with other logic, other parameters or a corrected tuple.
 
 The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive
-it). Of the moment's own epoch the tuples before the moment are an epoch of their own with the old logic: done from the
-last mark on, with what was kept there, or else from the epoch's start (see fork_prefix.py). The file the moment lies
-in is cut there into two. Then the new logic goes on from the state the old one left.
+the parent). The tuples of the moment's epoch that come before the moment become an epoch of the fork, with the old
+logic: computed from the last mark on, with the rows kept there, or else from the epoch's start (see fork_prefix.py).
+The input file that the moment lies in is cut in two there. Then the new logic goes on from the state of the old logic.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import write_down
 from samovar.text import quote_name
 
-__all__ = ["Cut", "changed_graph", "start_fork"]
+__all__ = ["Cut", "start_fork"]
 
 Edit = Mapping[str, Any]
 _PART = f"{HIDDEN}part"
@@ -66,7 +66,7 @@ _PART = f"{HIDDEN}part"
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a fork begins: a segment, and the first leaf tuple that the new logic gets (None: all of the segment)."""
+    """Where a fork begins: a segment, and the first leaf tuple for the new logic (None: all of the segment)."""
 
     segment: Segment
     at: Position | None
@@ -81,9 +81,9 @@ def start_fork(
     record: str | os.PathLike[str] | None = None,
     interactive: bool | None = None,
 ) -> Run:
-    """Start the fork and return at once; what is wrong with the changes is raised here."""
+    """Start the fork and return at once. Raises for changes that are not possible."""
     _check_code(tracer, cut)
-    graph = changed_graph(tracer.plan_at(cut.segment.epoch).graph, changes)
+    graph = _changed_graph(tracer.plan_at(cut.segment.epoch).graph, changes)
     _check_level(tracer.plan, cut.segment, changes)
     root = local_folder(record) if record is not None else tracer.recording.path.parent
     fork = Recording.create(root.absolute() / new_run_id(f"{graph.name}-fork"))
@@ -112,12 +112,12 @@ def _prepared(
     code = tracer.code_at(cut.segment.epoch)
     write_down(fork, tracer.plan.graph, sources, code)
     plans = plans_of(fork, history, tracer.spark, graph=graph)
-    if tracer.history.changes:  # operators left as they are run on as they ran at the moment
+    if tracer.history.changes:  # operators that the fork does not change keep the code they had at the moment
         plans.code.update({n: body for n, body in code.items() if n not in changes})
     _check_same_places(tracer.plan, plans.plan, bool(shared) or split is not None)
     write_down(fork, plans.plan.graph, sources, plans.code)
     states = partial(_handed, code, history, fork, changes)
-    states(one=True)  # tries it out
+    states(one=True)  # raises now, in the caller's thread, if a state cannot be handed over
     files = {**_inherited(parent), **fork.sealed_start()}
     flush_tree(fork.path / "epochs", copied=True)
     fork.log.append(msgspec.structs.replace(first, files=files))
@@ -168,18 +168,18 @@ def _remember(
     cut: Cut,
     fork: Recording,
     history: History,
-    found: Plans,
+    plans: Plans,
     changes: Mapping[str, Any],
     first: int,
 ) -> None:
-    """Note which logic the epochs before the fork's first own one ran with: they are replayed with that."""
-    code = found.code
+    """Log the logic of the epochs before `first`, the fork's first epoch with the new logic, for their replays."""
+    code = plans.code
     python = {n for n in code if n in changes or any(n in c.operators for c in tracer.history.changes)}
     native = {n for n in changes if n not in code and n in tracer.plan.graph.ops}
 
     def logic(epoch: int) -> dict[str, bytes]:
         if epoch >= first:
-            return {**{n: code[n] for n in python}, **{n: dumps(found.plan.graph.ops[n]) for n in native}}
+            return {**{n: code[n] for n in python}, **{n: dumps(plans.plan.graph.ops[n]) for n in native}}
         then = min(epoch, cut.segment.epoch)
         ran, plan = tracer.code_at(then), tracer.plan_at(then)
         return {**{n: ran[n] for n in python}, **{n: dumps(plan.graph.ops[n]) for n in native}}
@@ -187,8 +187,8 @@ def _remember(
     try:
         for epoch in range(first):
             bodies = {n: body for n, body in logic(epoch).items() if n in native}
-            plan_with(tracer.spark, found.plan, found.sources, bodies)
-    except SamovarError:  # it gave other columns: what follows cannot be traced with it
+            plan_with(tracer.spark, plans.plan, plans.sources, bodies)
+    except SamovarError:  # its output had other columns: the operators behind it cannot be traced with it
         native = set()
     now, versions = logic(first), dict.fromkeys((*python, *native), 0)
     assert fork.log is not None
@@ -209,7 +209,7 @@ def _remember(
 
 
 def _decided(tracer: Tracer, cut: Cut) -> tuple[RecordedDecision, ...]:
-    """What was decided about tuples of the epoch the fork begins in."""
+    """The decisions about tuples of the epoch the fork begins in."""
     epochs, number = tracer.history.epochs, cut.segment.epoch
     if number >= len(epochs):
         return ()
@@ -230,25 +230,25 @@ def _check_code(tracer: Tracer, cut: Cut) -> None:
         )
 
 
-def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
+def _changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
     """The graph with some operators' logic replaced.
 
     A Python operator takes an `sv.Operator`; a native one SQL text (several: a list), or a mapping of its fields.
     """
-    made = dict(graph.ops)
+    changed = dict(graph.ops)
     live = dict(graph.live)
     for name, change in changes.items():
-        if name not in made:
-            raise UnknownName(name, made, what="an operator of the run")
-        op = made[name]
+        if name not in changed:
+            raise UnknownName(name, changed, what="an operator of the run")
+        op = changed[name]
         if isinstance(change, Operator):
             if not isinstance(op, ops.Python):
                 raise TimeTravelError(
-                    f"'{name}' is no Python operator: expected SQL text, got {type(change).__name__}.",
+                    f"'{name}' is not a Python operator: expected SQL text, got {type(change).__name__}.",
                     operator=name,
                 )
             check_class(change, name)
-            made[name] = msgspec.structs.replace(op, code="", class_name="", params={})
+            changed[name] = msgspec.structs.replace(op, code="", class_name="", params={})
             live[name] = change
         elif isinstance(op, ops.Python):
             raise TimeTravelError(
@@ -257,12 +257,12 @@ def changed_graph(graph: Graph, changes: Mapping[str, Any]) -> Graph:
                 hint=f"Pass an instance: m.fork({{'{name}': Fixed()}}).",
             )
         else:
-            made[name] = other_expression(op, change, TimeTravelError)
-    return Graph(graph.name, made, live)
+            changed[name] = other_expression(op, change, TimeTravelError)
+    return Graph(graph.name, changed, live)
 
 
 def _check_level(plan: Plan, segment: Segment, changes: Mapping[str, Any]) -> None:
-    """Raise when a changed operator has done its work in the same epoch before the moment."""
+    """Raise when a changed operator has processed all its tuples of the epoch before the moment."""
     done = [n for n in changes if segment.low <= plan.placement.level[n] < segment.level]
     if done:
         raise TimeTravelError(
@@ -273,7 +273,7 @@ def _check_level(plan: Plan, segment: Segment, changes: Mapping[str, Any]) -> No
 
 
 def _check_same_places(old: Plan, new: Plan, stored: bool) -> None:
-    """Raise when the new logic cannot go on from what the old one stored."""
+    """Raise when the new logic cannot go on from the files of the old logic."""
     if not stored:
         return
     for name in old.graph.ops:
@@ -292,13 +292,14 @@ def _check_same_places(old: Plan, new: Plan, stored: bool) -> None:
 
 
 def _share(parent: Recording, fork: Recording, fact: EpochCommitted) -> None:
+    """Link an epoch's files into the fork. Switches are left behind: the fork has the code of the moment."""
     source, target = parent.epoch_folder(fact), fork.epoch_folder(fact)
     if source.is_dir():
         shutil.copytree(source, target, copy_function=link, ignore=shutil.ignore_patterns("switches"))
 
 
 def _inherited(parent: Recording) -> dict[str, Digest]:
-    """What is known of inputs that the parent kept: the fork reads them where they lie."""
+    """The digests of inputs that the parent kept: the fork reads them in the parent's folder."""
     known = parent.start_digests().items()
     return {str(parent.path / name): digest for name, digest in known if "inputs" in Path(name).parts}
 
@@ -306,12 +307,12 @@ def _inherited(parent: Recording) -> dict[str, Digest]:
 def _shifted(
     fact: EpochCommitted, split: tuple[str, int] | None, published: Iterable[str] = ()
 ) -> EpochCommitted:
-    """Units behind the one that was cut in two have other numbers now; the fork's code is that of the moment.
+    """An epoch of the parent for the fork's log: units behind the unit that was cut in two have other numbers.
 
-    `published`: results that the parent has published, so that their files are not there to be shared.
+    `published`: results that the parent has published, so that their files cannot be shared.
     """
-    left_out = ("switches/", *published)
-    files = {name: digest for name, digest in fact.files.items() if not name.startswith(left_out)}
+    skipped = ("switches/", *published)
+    files = {name: digest for name, digest in fact.files.items() if not name.startswith(skipped)}
     fact = msgspec.structs.replace(fact, code={}, switched={}, code_files={}, files=files)
     if split is None or split[0] not in fact.units:
         return fact
@@ -324,7 +325,7 @@ def _shifted(
 def _split(
     tracer: Tracer, cut: Cut, fork: Recording, row: Edit | None
 ) -> tuple[dict[str, Source], tuple[str, int] | None]:
-    """The sources with the unit the fork begins in cut in two; which one that was, if one was."""
+    """The sources with the unit that the fork begins in cut in two; the source and unit that were cut, if any."""
     sources = dict(tracer.sources)
     if cut.at is None:
         if row is not None:
@@ -352,7 +353,7 @@ def _split(
 def _write_parts(
     tracer: Tracer, source: Source, unit: int, folder: Path, index: int, edit: Edit
 ) -> list[Unit]:
-    """A unit's rows before one of them, and from it on, with that one edited: two files, written by one job."""
+    """A unit's rows before a row, and from that row on, with the row edited: two files, written by one job."""
     df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
     order = hidden(df)
     place = F.col(order[-1])
@@ -366,21 +367,21 @@ def _write_parts(
     df = df.withColumn(_PART, (place >= first).cast("int")).coalesce(1)
     df = df.sortWithinPartitions(_PART, *order).drop(*order)
     df.write.partitionBy(_PART).parquet(str(folder))
-    if index == 0:  # nothing before it: a file all the same
+    if index == 0:  # no row comes before: the first of the two files is empty, and must exist
         df.drop(_PART).limit(0).coalesce(1).write.parquet(str(folder / f"{_PART}=0"))
-    made = []
+    units = []
     for number, name in enumerate(("before", "after")):
         (folder / f"{_PART}={number}").rename(folder / name)
         file = next((folder / name).glob("*.parquet"))
-        found = file.stat()
-        made.append(Unit(str(file), found.st_size, found.st_mtime, pq.read_metadata(file).num_rows))
-    return made
+        stat = file.stat()
+        units.append(Unit(str(file), stat.st_size, stat.st_mtime, pq.read_metadata(file).num_rows))
+    return units
 
 
 def _beginning(tracer: Tracer, cut: Cut) -> tuple[Callable[..., Epoch], tuple[Position, ...]]:
-    """What makes an attempt at the epoch before the cut, and the marks that it has."""
+    """The class of an attempt at the epoch before the cut, and the marks of that epoch."""
     number, epochs = cut.segment.epoch, tracer.history.epochs
-    if number >= len(epochs):  # it failed: nothing of it was kept
+    if number >= len(epochs):  # the epoch failed: it left no marks
         return Epoch, ()
     parent = tracer.windowed(cut.segment, Window(cut.at, None))
     mark = usable_mark(parent)
@@ -393,8 +394,8 @@ def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[s
     name, unit = split
     number = sources[name].number
     units: dict[str, tuple[int, int]] = {}
-    for own, (start, stop) in cut.segment.units.items():
-        source = tracer.sources.get(own)
+    for each, (start, stop) in cut.segment.units.items():
+        source = tracer.sources.get(each)
         before = source is None or source.number < number
-        units[own] = (start, unit + 1) if own == name else (start, stop if before else start)
+        units[each] = (start, unit + 1) if each == name else (start, stop if before else start)
     return EpochRange(cut.segment.level, cut.segment.level, units, cut.segment.first, False)

@@ -1,4 +1,4 @@
-"""Jumps: from a place that somebody names to a cursor in a traced window, and what the way there costs."""
+"""Jumps: from the name of a place to a cursor in a traced window, and what a jump costs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["JumpCost", "after_tuple", "after_tuples", "before_failure", "epoch_s
 
 
 def epoch_start(session: ReplaySession, epoch: int) -> Cursor:
-    """The start of an epoch; that of the one behind the last is the end of the run, or the start of what failed."""
+    """The start of an epoch. One behind the last is the end of the run, or the start of the epoch that failed."""
     count = len(session.history.epochs)
     if not 0 <= epoch <= count:
         raise TimeTravelError(
@@ -35,7 +35,7 @@ def epoch_start(session: ReplaySession, epoch: int) -> Cursor:
 
 
 def run_end(session: ReplaySession) -> Cursor:
-    """The end of the run, or of what was committed of it."""
+    """The end of the last committed epoch."""
     committed = [s for s in session.segments if s.epoch < len(session.history.epochs)]
     if not committed:
         raise TimeTravelError(
@@ -49,7 +49,7 @@ def run_end(session: ReplaySession) -> Cursor:
 
 
 def after_tuples(session: ReplaySession, operator: str, tuples: int) -> Cursor:
-    """Where an operator has just processed so many tuples, with all that came of them."""
+    """Where an operator has just processed its n-th tuple, and all tuples that follow from it are processed too."""
     session.op(operator)
     if isinstance(tuples, bool) or not isinstance(tuples, int):
         raise TimeTravelError(f"Expected a whole number of tuples, got {tuples!r}.", operator=operator)
@@ -78,7 +78,7 @@ def _at_rank(session: ReplaySession, segment: Segment, operator: str, rank: int)
 
 
 def _counted(session: ReplaySession, segment: Segment, operator: str, rank: int) -> Cursor | None:
-    """By the chunk in which the tuple lies; None where chunks do not tell."""
+    """The cursor after a tuple, by the counts of chunks; None where chunks are not counted."""
     leaves, tally = session.leaves, session.tracer.tally
     if leaves.runs(segment) is None or operator in session.tracer.inside:
         return None
@@ -107,7 +107,7 @@ def _counted(session: ReplaySession, segment: Segment, operator: str, rank: int)
 
 
 def _searched(session: ReplaySession, segment: Segment, operator: str, rank: int) -> Cursor:
-    """By looking for the positions of the operator's tuples."""
+    """The cursor after a tuple, by a search for the positions of the operator's tuples."""
     skip = max(0, rank - 1 - session.windows.margin)
     most = session.windows.size + session.windows.margin
     start, before = session.tracer.marked(segment, operator, skip)
@@ -125,7 +125,7 @@ def _searched(session: ReplaySession, segment: Segment, operator: str, rank: int
 
 
 def after_tuple(session: ReplaySession, segment: Segment, operator: str, at: Position) -> Cursor:
-    """Where an operator has just processed the tuple at a position, with all that came of it."""
+    """Where an operator has just processed the tuple at a position, and all tuples that follow from it."""
     leaf = at[: session.leaf_width(segment)]
     return _behind(session.windows.around(segment, leaf, leaf), operator, at)
 
@@ -141,7 +141,7 @@ def _lost(operator: str, which: str) -> ReplayDiffers:
     return ReplayDiffers(
         f"The tuple {which} of '{operator}' was not found when its epoch was computed again.",
         operator=operator,
-        hint="Is every operator before it deterministic? sv.log_result(...) records what a call gave.",
+        hint="Is every operator before it deterministic? sv.log_result(...) records what a call returned.",
     )
 
 
@@ -167,7 +167,7 @@ def before_failure(session: ReplaySession) -> Cursor | None:
 
 
 def _failed_leaf(session: ReplaySession, segment: Segment) -> Position | None:
-    """The leaf tuple a run failed at, by its log; None where the log does not tell."""
+    """The leaf tuple a run failed at, by its log; None where the log does not have it."""
     fact, leaves = session.history.failed, session.leaves
     if fact is None or not session.works_in(segment, fact.operator):
         return None
@@ -193,16 +193,16 @@ def _before(traced: TracedWindow, operator: str, at: Position) -> Cursor:
 
 @dataclass(frozen=True)
 class JumpCost:
-    """What the way to a moment costs."""
+    """What a jump to a moment costs."""
 
     seconds: float
     """Expected seconds of the jump."""
     bytes: int
-    """Bytes kept for it: the state at the marks up to it in its epoch."""
+    """Bytes kept for it: the states at the marks before it in its epoch."""
 
 
 def jump_cost(recording: Recording, history: History, graph: Graph, to: Interaction) -> JumpCost:
-    """A jump takes its fixed time, and the work since the last mark where Python operators must be brought there."""
+    """A jump takes a fixed time, and where the run has Python operators with state, the work since the last mark."""
     fact = history.epochs[to.epoch]
     stateful = any(isinstance(graph.ops[name], ops.Python) for name in fact.state)
     if not stateful:

@@ -11,53 +11,50 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+import pyarrow as pa
+
 from samovar.graph.logged_results import Results, using
 from samovar.graph.operator import Operator, is_batch_form
 
 __all__ = ["ExecutedLine", "run_lines"]
 
 LIMIT = 10_000
-"""Lines that are recorded at most: a loop in an operator can run millions."""
+"""Lines that are recorded: a loop in an operator can run millions, and each keeps a copy of the locals."""
 
 
 @dataclass(frozen=True)
 class ExecutedLine:
-    """A line that is about to run, the locals before it, and what it gave (`yield`) if it gave something."""
+    """A line that is about to run, the locals before it, and the value it returned or yielded, if any."""
 
     number: int
     text: str
     locals: Mapping[str, Any] = field(repr=False)
     function: str = ""
     event: str = "line"
-    """`line`, `return` (what is left or yielded is in `value`) or `exception`."""
+    """`line`, `return` (`value` is what was returned or yielded) or `exception`."""
     value: Any = None
 
 
 def run_lines(
     instance: Operator, row: Mapping[str, Any] | None, port: int, results: Sequence[Any] = ()
 ) -> list[ExecutedLine]:
-    """Process a tuple (None: the end of the input) and note every line of the operator's own file that runs.
+    """Process a tuple (None: the end of the input) and record every line that runs in the operator's file.
 
-    `results` are what `log_result` gave in this step: the calls are not made again.
+    `results` are what `log_result` returned in this step: the calls are not made again.
     """
     with using(Results(list(results))):
-        return _run(instance, row, port)
-
-
-def _run(instance: Operator, row: Mapping[str, Any] | None, port: int) -> list[ExecutedLine]:
-    if is_batch_form(type(instance)):
-        import pyarrow as pa
-
-        batch = pa.RecordBatch.from_pylist([dict(row or {})])
-        return _traced(type(instance), lambda: instance.process_batch(batch, port))  # type: ignore[attr-defined]
-    if row is None:
-        return _traced(type(instance), lambda: _called(instance.finish, port))
-    return _traced(type(instance), lambda: _called(instance.process, dict(row), port))
+        if is_batch_form(type(instance)):
+            batch = pa.RecordBatch.from_pylist([dict(row or {})])
+            return _traced(type(instance), lambda: instance.process_batch(batch, port))  # type: ignore[attr-defined]
+        if row is None:
+            return _traced(type(instance), lambda: _called(instance.finish, port))
+        return _traced(type(instance), lambda: _called(instance.process, dict(row), port))
 
 
 def _called(function: Any, *arguments: Any) -> Any:
-    wanted = len(inspect.signature(function).parameters)
-    return function(*arguments[:wanted])
+    """Call a method with as many arguments as it takes: `port` may be missing."""
+    count = len(inspect.signature(function).parameters)
+    return function(*arguments[:count])
 
 
 def _traced(kind: type, call: Any) -> list[ExecutedLine]:
@@ -90,7 +87,7 @@ def _traced(kind: type, call: Any) -> list[ExecutedLine]:
     try:
         for _ in call() or ():
             pass
-    except Exception:  # the last line says so
+    except Exception:  # recorded as the event of the last line
         pass
     finally:
         sys.settrace(before)

@@ -1,4 +1,4 @@
-"""`sv.Moment`: a point in the past of a run, and the steps that lead from it. Immutable: a step gives a new moment."""
+"""`sv.Moment`: a point in the past of a run, and the steps that lead from it. A step returns a new moment."""
 
 from __future__ import annotations
 
@@ -16,16 +16,8 @@ from samovar.replay.line_trace import ExecutedLine, run_lines
 from samovar.replay.queries import find_last_change
 from samovar.replay.replay_session import ReplaySession
 from samovar.replay.state.state_pages import page_of
-from samovar.replay.trace.model import StateChange, Step, StepKey, Trace, Tuple
-from samovar.replay.trace.segments import Segment
-from samovar.replay.trace.stepper import (
-    Overlap,
-    advanced,
-    next_step,
-    open_steps,
-    overlap,
-    waiting,
-)
+from samovar.replay.trace.model import StateChange, Step, StepKey, Tuple
+from samovar.replay.trace.stepper import Overlap, advanced, next_step, open_steps, overlap, waiting
 from samovar.replay.trace.traced_window import Cursor, TracedWindow
 from samovar.runtime.run import Run
 from samovar.text import shown
@@ -35,7 +27,7 @@ __all__ = ["Moment", "StepInfo"]
 
 @dataclass(frozen=True)
 class StepInfo:
-    """The computation step that led to a moment: what was taken, what was given, what it changed."""
+    """The computation step that led to a moment: the tuple it took, the tuples it produced, and what it changed."""
 
     operator: str
     row: Mapping[str, Any] | None
@@ -51,7 +43,7 @@ class StepInfo:
 class Moment:
     """A point of a run: an epoch, and how many tuples each operator has processed in it.
 
-    `step_over`, `step_into`, `step_out` and `step_back` give other moments; this one stays as it is.
+    `step_over`, `step_into`, `step_out` and `step_back` return other moments; this one stays as it is.
     """
 
     def __init__(
@@ -64,16 +56,15 @@ class Moment:
     ) -> None:
         self._session = session
         self._cursor = cursor
+        self._traced, self._counts = cursor.traced, cursor.counts
+        self._segment, self._trace = cursor.traced.segment, cursor.traced.trace
         self._inside = inside
         """Steps that were stepped into and whose scope is not done."""
         self._previous = previous
 
     def __repr__(self) -> str:
-        return f"Moment(epoch={self.epoch}, {self._brief()})"
-
-    def _brief(self) -> str:
         done = [f"{op}: {n}" for op, n in self._counts.items() if n]
-        return f"level={self._segment.level}, in window: {{{', '.join(done)}}}"
+        return f"Moment(epoch={self.epoch}, level={self._segment.level}, in window: {{{', '.join(done)}}})"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -85,22 +76,6 @@ class Moment:
 
     def __hash__(self) -> int:
         return hash((self._traced.place, tuple(sorted(self._counts.items()))))
-
-    @property
-    def _traced(self) -> TracedWindow:
-        return self._cursor.traced
-
-    @property
-    def _segment(self) -> Segment:
-        return self._cursor.traced.segment
-
-    @property
-    def _trace(self) -> Trace:
-        return self._cursor.traced.trace
-
-    @property
-    def _counts(self) -> Mapping[str, int]:
-        return self._cursor.counts
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -115,7 +90,7 @@ class Moment:
 
     @property
     def operator(self) -> str | None:
-        """The operator that is looked at: the one that was jumped to or stepped; None after a jump to an epoch.
+        """The operator that a jump or step led to, which views show; None after a jump to an epoch.
 
         >>> moment.operator
         'H'
@@ -124,7 +99,7 @@ class Moment:
 
     @cached_property
     def counters(self) -> dict[str, Counters]:
-        """What every operator has taken (on each port) and given since the run began.
+        """How many tuples every operator has taken (on each port) and produced since the run began.
 
         >>> moment.counters["H"].given
         4
@@ -141,13 +116,13 @@ class Moment:
                 if step.taken is not None:
                     taken[step.port] += 1
                 given += len(step.outputs)
-            if edges.shapes[op] == "sink":  # gives what it keeps
+            if edges.shapes[op] == "sink":  # the rows it keeps count as its output
                 given = sum(taken)
             old = counters.get(op, Counters())
             sums = tuple(t + (old.taken[i] if i < len(old.taken) else 0) for i, t in enumerate(taken))
             counters[op] = Counters(sums, old.given + given)
         for leaf in (name for name in self._session.giving_leaves(self._segment) if name in names):
-            places = {  # what came from storage counts as given once somebody has taken it
+            places = {  # a tuple from storage counts as produced once some operator has taken it
                 step.taken.position
                 for op, _ in edges.consumers(leaf)
                 for step in self._done(op)
@@ -164,8 +139,8 @@ class Moment:
     def state(self, operator: str) -> dict[str, Any]:
         """An operator's state here: a mapping from state names to values.
 
-        A Python operator's declared states and attributes; an aggregate's `groups`; for other operators how many tuples
-        they have taken, given and dropped.
+        For a Python operator its declared states and attributes; for an aggregate its `groups`; for other operators how
+        many tuples they have taken, produced (`given`) and dropped.
 
         >>> moment.state("H")["highest"]
         {'Chris': 60.0, 'Ann': 40.0, 'Bob': 50.0}
@@ -206,7 +181,7 @@ class Moment:
         return page_of(states[name], start, count, where, sql=name == "groups", operator=operator)
 
     def _state_place(self, operator: str) -> tuple[TracedWindow, int]:
-        """Where an operator's state can be read: here, or at the end of the level it worked on last."""
+        """The window and the number of steps at which an operator has the state it has now."""
         session, here = self._session, self._segment
         if session.works_in(here, operator):
             return self._traced, self._cursor.done(operator)
@@ -220,9 +195,9 @@ class Moment:
         raise TimeTravelError(f"'{operator}' took no tuples in this run.", operator=operator)
 
     def pending(self, operator: str, limit: int | None = None) -> list[Tuple]:
-        """Tuples given to an operator and not yet processed by it, in order; those of the traced window.
+        """Tuples that wait at an operator, in order; those of the traced window.
 
-        Where none is left of the window, those of the next one.
+        Where none is left in the window, those of the next window.
 
         limit: how many tuples at most.
 
@@ -246,10 +221,10 @@ class Moment:
         return None if last is None else self._step_info(self._trace.step(last))
 
     def _step_info(self, step: Step) -> StepInfo:
-        changes = self._session.timelines.timeline(self._traced, step.operator).changes
-        own = tuple(changes[step.number]) if step.number < len(changes) else ()
-        rows = tuple(given.row for given in step.outputs)
-        return StepInfo(step.operator, step.row, rows, own, step.port, step.taken, step.outputs)
+        every = self._session.timelines.timeline(self._traced, step.operator).changes
+        changes = tuple(every[step.number]) if step.number < len(every) else ()
+        rows = tuple(output.row for output in step.outputs)
+        return StepInfo(step.operator, step.row, rows, changes, step.port, step.taken, step.outputs)
 
     @property
     def steps(self) -> list[StepInfo]:
@@ -263,7 +238,9 @@ class Moment:
         steps: list[StepInfo] = []
         traced: TracedWindow | None = self._previous._traced
         before = self._previous._counts
-        while traced is not None and traced.place != self._traced.place:  # what was left of windows before
+        while (
+            traced is not None and traced.place != self._traced.place
+        ):  # the rest of each window before this one
             steps += Moment(self._session, Cursor.end(traced))._steps_since(before)
             traced, before = self._session.windows.behind(traced), {}
         return steps + self._steps_since(before)
@@ -285,7 +262,7 @@ class Moment:
         return [change for step in self.steps for change in step.changes]
 
     def scope(self, given: Tuple) -> list[Tuple]:
-        """A tuple and all that was made from it, within the traced window.
+        """A tuple and all tuples that follow from it, within the traced window.
 
         given: the tuple, as `last` and `steps` have it.
 
@@ -341,7 +318,7 @@ class Moment:
     # --- stepping ---------------------------------------------------------------------------------------------------
 
     def can_step_over(self, operator: str) -> bool:
-        """Whether the operator's next tuple can be processed with its whole scope and no other tuple's.
+        """Whether the operator's next tuple can be processed with its whole scope and no other tuple's scope.
 
         >>> moment.can_step_over("H")
         True
@@ -357,14 +334,14 @@ class Moment:
         at = self._ready(operator)
         key = next_step(at._trace, at._counts, operator, at._within(operator))
         if key is None:
-            return at._nothing(operator)
+            return at._no_tuple(operator).message
         clash = overlap(at._trace, at._counts, key)
         return None if clash is None else at._explain(clash)
 
     def step_over(self, operator: str) -> Moment:
-        """Process an operator's next tuple, and all that comes of it.
+        """Process an operator's next tuple, and all tuples that follow from it.
 
-        operator: by default the one that is looked at.
+        operator: the operator whose next tuple is processed.
 
         >>> moment.step_over("H").state("H")["highest"]["Ann"]
         70.0
@@ -382,9 +359,9 @@ class Moment:
         return at._to(counts, key, operator, previous=self, inside=at._inside)
 
     def step_into(self, operator: str) -> Moment:
-        """Have an operator process its next tuple; what it gives waits at the operators behind it.
+        """Have an operator process its next tuple; its output waits at the operators behind it.
 
-        operator: by default the one that is looked at.
+        operator: the operator whose next tuple is processed.
 
         >>> moment.step_into("H").pending("S")[0].row["amount"]
         70.0
@@ -432,18 +409,18 @@ class Moment:
         return Moment(self._session, Cursor.end(before, operator))
 
     def _within(self, operator: str) -> set[str]:
-        """The operators looked at: the one that was jumped to or stepped, and all behind it."""
+        """The operators a person looks at: the operator of the last jump or step, and all behind it."""
         return self._trace.edges.downstream(self._chosen(operator))
 
     def _ready(self, operator: str, *, windows: int | None = None) -> Moment:
-        """This moment, or the start of the next window when nothing is left of this one for the operator.
+        """This moment, or the start of the next window that has a tuple for the operator, if this one has none left.
 
-        Goes on until a window has something for it, at most over so many windows: each may have to be traced.
+        windows: how many windows to go on at most (None: to the end), since each may have to be traced.
         """
         self._session.op(operator)
-        at, gone = self, 0
-        while len(at._traced.steps(operator)) == at._cursor.done(operator) and gone != windows:
-            gone += 1
+        at, passed = self, 0
+        while len(at._traced.steps(operator)) == at._cursor.done(operator) and passed != windows:
+            passed += 1
             following = self._session.windows.behind(at._traced)
             if following is None:
                 break
@@ -453,15 +430,17 @@ class Moment:
     def _next(self, operator: str) -> StepKey:
         key = next_step(self._trace, self._counts, operator, self._within(operator))
         if key is None:
-            raise TimeTravelError(self._nothing(operator), operator=operator, hint=self._where(operator))
+            raise self._no_tuple(operator)
         return key
 
-    def _nothing(self, operator: str) -> str:
-        return f"Expected a tuple waiting at '{operator}', found none."
-
-    def _where(self, operator: str) -> str:
+    def _no_tuple(self, operator: str) -> TimeTravelError:
+        """The error for an operator at which no tuple waits."""
         waits = [op for op in self._trace.steps if waiting(self._trace, self._counts, op, self._within(op))]
-        return f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
+        return TimeTravelError(
+            f"Expected a tuple waiting at '{operator}', found none.",
+            operator=operator,
+            hint=f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run.",
+        )
 
     def _explain(self, clash: Overlap) -> str:
         at = self._trace.step(clash.at)
@@ -485,10 +464,11 @@ class Moment:
         return Moment(self._session, cursor, inside=inside, previous=previous)
 
     def _chosen(self, operator: str) -> str:
-        """The operator looked at stays the same while steps are taken behind it."""
-        mine, edges = self._cursor.operator, self._trace.edges
-        inside = mine is not None and mine in edges.inputs and operator in edges.downstream(mine)
-        return mine if mine is not None and inside else operator
+        """The operator looked at after a step: it stays the same while steps are taken behind it."""
+        present, edges = self._cursor.operator, self._trace.edges
+        if present is not None and present in edges.inputs and operator in edges.downstream(present):
+            return present
+        return operator
 
     # --- another future ---------------------------------------------------------------------------------------------
 
@@ -502,8 +482,8 @@ class Moment:
     ) -> Run:
         """Start a new run from here with other logic, and return it.
 
-        What the moment has not fully processed, the new logic gets: a source tuple whose scope is open begins anew. The
-        fork shares this run's recording up to here; `write` operators of a fork keep their files in its recording.
+        The new logic gets all source tuples that are not fully processed here: a tuple whose scope is open is processed
+        again. The fork shares this run's recording up to here; its `write` operators keep their files in its recording.
 
         changes: by operator, as for `run.modify`: `{"FE": Fixed(), "FF": "label <> 'Fraud'"}`.
         row: columns to change in the next source tuple. record: the folder the fork's recording goes to; by default

@@ -1,4 +1,4 @@
-"""`sv.open`: a recording one can look at, resume, and travel in."""
+"""`sv.open`: a recording to look at, to resume, and to travel in."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ __all__ = ["Past", "open_recording"]
 
 
 class Past:
-    """A recording opened for looking at. Takes no lock; sees what was committed when it was opened."""
+    """An open recording. Takes no lock.
+
+    Results and counters are read from the recording at each call; time travel sees the epochs that were committed when
+    it was first used.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], *, spark: SparkSession | None = None, flow: Any = None
@@ -134,13 +138,13 @@ class Past:
         """
         epochs = [e for e in self.history.epochs if e.switched]
         return [
-            (e.epoch, t)
+            (e.epoch, switch)
             for e in epochs
-            for t in read_switch_records(self._recording.checked_folder(e, "switches"))
+            for switch in read_switch_records(self._recording.checked_folder(e, "switches"))
         ]
 
     def chart(self, name: str) -> dict[str, Any]:
-        """What a `chart` operator shows of the epochs committed so far: its series and points, as plain data.
+        """The picture of a `chart` operator from the epochs committed so far: its series and points, as plain data.
 
         >>> sv.open(charted.recording).chart("by customer")["chart"]
         'bar'
@@ -177,20 +181,14 @@ class Past:
         The files of all committed epochs are read first. Where one is damaged or gone, the run goes on before the epoch
         it belongs to, and says so: in the log, in `run.progress.note` and as a warning of the logger `samovar`.
 
-        spark, master, conf, interactive: as for `Workflow.start`. flow: the workflow, where the recording cannot tell
-        it.
+        spark, master, conf, interactive: as for `Workflow.start`. flow: the workflow, where the recording does not hold
+        all of it (Columns without a SQL form).
 
         >>> past.resume().wait(60).status
         'completed'
         """
         return resume(
-            self.path,
-            SERVICES,
-            spark=spark,
-            flow=flow,
-            master=master,
-            conf=conf,
-            interactive=interactive,
+            self.path, SERVICES, spark=spark, flow=flow, master=master, conf=conf, interactive=interactive
         )
 
     # --- going to a moment ------------------------------------------------------------------------------------------
@@ -241,7 +239,7 @@ class Past:
         """
         session = self._session
         if isinstance(to, str) and tuples is None and epoch is None:
-            known = {one.id: one for one in self.interactions}
+            known = {interaction.id: interaction for interaction in self.interactions}
             if to not in known and to not in session.operators:
                 raise UnknownName(to, [*known, *session.operators], what="an interaction or an operator")
             to = known.get(to, to)
@@ -287,7 +285,7 @@ class Past:
         return self._after(operator, epoch, tuple(position)).step_back()
 
     def jump_cost(self, to: str | Interaction) -> jumps.JumpCost:
-        """What a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`).
+        """How long a jump to an interaction is expected to take (`.seconds`), and the bytes kept for it (`.bytes`).
 
         >>> past.jump_cost("I1")
         Traceback (most recent call last):
@@ -296,10 +294,11 @@ class Past:
         Hint: Known: none.
         """
         history = self.history
-        made = to if isinstance(to, Interaction) else next((i for i in self.interactions if i.id == to), None)
-        if made is None:
-            raise UnknownName(str(to), [i.id for i in self.interactions], what="an interaction of the run")
-        return jumps.jump_cost(self._recording, history, read_graph(self._recording), made)
+        known = {interaction.id: interaction for interaction in self.interactions}
+        interaction = to if isinstance(to, Interaction) else known.get(to)
+        if interaction is None:
+            raise UnknownName(str(to), known, what="an interaction of the run")
+        return jumps.jump_cost(self._recording, history, read_graph(self._recording), interaction)
 
     def failure(self) -> Moment | None:
         """For a failed run: the moment just before the tuple that failed; None when the run did not fail at one.
@@ -315,11 +314,11 @@ class Past:
     # --- questions --------------------------------------------------------------------------------------------------
 
     def first(self, operator: str, predicate: Predicate) -> Moment | None:
-        """The first moment where something holds; None when it never did.
+        """The first moment where a predicate holds; None when it never did.
 
         predicate: for a Python operator a Python expression over its states' names (and `row`), or a callable of its
-            state; for an aggregate SQL over its groups; for other operators SQL over the rows they take, or, where it
-            names columns that only those have, over the rows they give: a join is asked over the columns of both sides.
+            state; for an aggregate SQL over its groups; for other operators SQL over the rows they take, or over the
+            rows they produce, where it names columns that only those have: for a join, the columns of both sides.
 
         >>> past.first("H", "len(highest) == 2").last.row["customer"]
         'Ann'
@@ -328,7 +327,7 @@ class Past:
         return None if cursor is None else Moment(self._session, cursor)
 
     def why(self, sink: str, row: Mapping[str, Any] | int, limit: int = 20) -> list[Origin]:
-        """The tuples that led to a row of a sink: the row's own way first, then what went into its groups.
+        """The tuples that led to a row of a sink: the row's way back first, then the tuples of its groups.
 
         row: the row or some of its columns (the first that matches counts), or its number in the result.
         limit: how many tuples at most.
@@ -341,7 +340,7 @@ class Past:
     def log(self, operator: str, expression: str, where: str | None = None) -> pa.Table:
         """An expression over the tuples an operator takes, as if it had been logged: epoch, port, value.
 
-        expression: SQL; if it names columns that only the output has, it is over the rows the operator gives.
+        expression: SQL; if it names columns that only the output has, it is over the rows the operator produces.
         where: SQL that selects tuples.
 
         >>> past.log("H", "amount * 2", where="amount > 100")["value"].to_pylist()
@@ -350,7 +349,7 @@ class Past:
         return log_rows(self._session, operator, expression, where)
 
     def close(self) -> None:
-        """Release what time travel has kept.
+        """Free the memory and the files that time travel has used.
 
         >>> past.close()
         """

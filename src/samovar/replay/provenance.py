@@ -1,10 +1,9 @@
-"""Where a row came from: its own way back to the sources, what it was joined with, what went into its groups."""
+"""Where a row came from: the way back to the sources, the tuples it was joined with, the tuples of its groups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -17,18 +16,18 @@ from samovar.positions import PAD, Position, Window
 from samovar.replay.jumps import after_tuple
 from samovar.replay.queries import in_group, matching_inputs
 from samovar.replay.replay_session import ReplaySession
+from samovar.replay.state.group_states import has_values
 from samovar.replay.trace.model import Tuple
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import positions_in
-from samovar.text import quote_name
 
 __all__ = ["Origin", "find_origins"]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A tuple that led to another one: who gave it, the row, and the epoch it flowed in."""
+    """A tuple that led to another one: the operator that produced it, its row, and its epoch."""
 
     operator: str
     row: Mapping[str, Any]
@@ -39,7 +38,7 @@ class Origin:
 def find_origins(
     session: ReplaySession, sink: str, row: Mapping[str, Any] | int, limit: int = 20
 ) -> list[Origin]:
-    """The tuples that led to a row of a sink, from its own input back to the sources; `limit` of them at most."""
+    """The tuples that led to a row of a sink, from the sink's input back to the sources; `limit` of them at most."""
     op = session.op(sink)
     if session.plan.shape(sink) != "sink":
         known = [n for n in session.operators if session.plan.shape(n) == "sink"]
@@ -79,17 +78,11 @@ def _matching(df: DataFrame, row: Mapping[str, Any]) -> DataFrame:
             f"Expected columns {', '.join(visible(df))}, got {', '.join(unknown)}.",
             hint="Give some of the row's columns: {'customer': 'Bob'}.",
         )
-    return df.filter(_equal(row))
-
-
-def _equal(row: Mapping[str, Any]) -> Column:
-    """Whether columns have some values; a null equals a null."""
-    same = (F.col(quote_name(name)).eqNullSafe(F.lit(value)) for name, value in row.items())
-    return reduce(lambda a, b: a & b, same, F.lit(True))
+    return df.filter(has_values(row))
 
 
 class _Walk:
-    """A walk from a tuple back; gathers the origins it passes, up to a limit."""
+    """A walk back from a tuple; collects the origins on its way, up to a limit."""
 
     def __init__(self, session: ReplaySession, limit: int) -> None:
         self.session = session
@@ -98,13 +91,13 @@ class _Walk:
         self.origins: list[Origin] = []
 
     def from_input(self, segment: Segment, operator: str, at: Position) -> None:
-        """From the tuple at a position of an operator's input."""
+        """Walk back from the tuple at a position of an operator's input."""
         cursor = after_tuple(self.session, segment, operator, at)
         assert cursor.last is not None
         self._back(cursor.traced, cursor.traced.trace.step(cursor.last).taken)
 
     def _back(self, traced: TracedWindow, given: Tuple | None) -> None:
-        """To the leaves of a tuple's level, to what it was joined with, and to what ended on the levels below."""
+        """Walk to the leaves of a tuple's level, to the tuples it was joined with, and on to the levels below."""
         segment, trace = traced.segment, traced.trace
         joined: list[tuple[ops.Join, Tuple]] = []
         while given is not None and len(self.origins) < self.limit:
@@ -130,7 +123,7 @@ class _Walk:
         return op.inputs[1 - build], op.inputs[build]
 
     def _below(self, segment: Segment, operator: str, row: Mapping[str, Any]) -> None:
-        """To what led to a row that an operator of a lower level gave at its end."""
+        """Walk to the tuples behind a row that an operator of a lower level produced at the end of its input."""
         if segment.level <= self.plan.placement.level[operator]:
             return
         condition, count = _came_from(self.session, operator, row)
@@ -144,10 +137,10 @@ class _Walk:
                 self.from_input(lower, operator, at)
 
     def _whole(self, segment: Segment, name: str, at: Position, like: Mapping[str, Any]) -> None:
-        """To a tuple of an operator whose output is taken whole, and to the tuples before it, back to storage."""
+        """Walk to a tuple of an operator whose output is read as a whole, and to the tuples before it, to storage."""
         plan = self.plan
         if len(self.origins) >= self.limit or (at and at[0] == PAD):
-            return  # an outer join that found no match
+            return  # a row of an outer join without a match
         row = self._whole_row(segment, name, at, like)
         if row is None:
             return
@@ -172,19 +165,18 @@ class _Walk:
         with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
             stashed = name in epoch.plan.placement.stashed
             df = epoch.whole(name) if stashed else epoch.frames.whole(name)
-            own, shown = hidden(df), visible(df)
-            if at and own:
-                df = df.filter(_equal(dict(zip(own, at, strict=False))))
+            positions, columns = hidden(df), visible(df)
+            if at and positions:
+                values: Mapping[str, Any] = dict(zip(positions, at, strict=False))
             else:
-                df = df.filter(_equal({column: like[column] for column in shown if column in like}))
-            rows: list[Mapping[str, Any]] = (
-                df.drop(*own).limit(1).toArrow().to_pylist(maps_as_pydicts="strict")
-            )
+                values = {column: like[column] for column in columns if column in like}
+            table = df.filter(has_values(values)).drop(*positions).limit(1).toArrow()
+            rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
         return rows[0] if rows else None
 
 
 def _came_from(session: ReplaySession, operator: str, row: Mapping[str, Any]) -> tuple[Column, int]:
-    """Which input tuples of an operator that gave its output at its end led to a row, and how many at most."""
+    """For a row produced at the end of the input: a condition on the tuples it came from, and how many at most."""
     plan = session.plan
     op = plan.graph.ops[operator]
     if plan.shape(operator) == "accumulate":
@@ -192,4 +184,4 @@ def _came_from(session: ReplaySession, operator: str, row: Mapping[str, Any]) ->
         names = subset or plan.schemas[operator].names[: len(plan.keys(operator))]
         values = tuple(row[n] for n in names)
         return in_group(session, operator, values[0] if len(values) == 1 else values), 1 << 30
-    return (_equal(row), 1) if isinstance(op, ops.Sort) else (F.lit(False), 0)
+    return (has_values(row), 1) if isinstance(op, ops.Sort) else (F.lit(False), 0)

@@ -35,7 +35,7 @@ from samovar.replay.state.group_states import first_group
 from samovar.replay.state.state_changes import attributes
 from samovar.replay.trace.model import parent_of
 from samovar.replay.trace.segments import Segment
-from samovar.replay.trace.traced_chain import Probe, Record
+from samovar.replay.trace.traced_chain import Probe, Record, touches
 from samovar.replay.trace.traced_window import Cursor
 from samovar.replay.trace.tracer import positions_in
 from samovar.runtime.failures.spark_errors import SparkError
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 AHEAD = 2
-"""Epochs, or pieces of one, searched at a time."""
+"""Epochs, or pieces of one, that are searched at the same time: more would compute what an answer makes needless."""
 _Place = tuple[Segment, Window]
 """A segment, and a piece of it."""
 
@@ -65,8 +65,8 @@ def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> C
     """The moment after the first tuple for which a predicate holds.
 
     For a Python operator: a Python expression over its states' names (and `row`, the tuple just processed), or a
-    callable of its state. For others: SQL over the rows they take or give (`conditions.py`). What an operator gives at
-    its end (a window, a full join) holds from there on.
+    callable of its state. For others: SQL over the rows they take or produce (`conditions.py`). A row that an operator
+    produces at the end of its input (a window, a full join) counts from there on.
     """
     tracer, python = session.tracer, session.is_python(operator)
     segments = [s for s in session.segments if session.taken_in(s, operator)]
@@ -75,8 +75,8 @@ def find_first(session: ReplaySession, operator: str, predicate: Predicate) -> C
         places = [(segment, piece) for segment in segments for piece in tracer.pieces(segment)]
 
         def search(segment: Segment, piece: Window) -> Position | None:
-            own = replace(probe, before=piece.high)
-            return min(_places(tracer.probe(segment, operator, own, low=piece.low)), default=None)
+            records = tracer.probe(segment, operator, replace(probe, before=piece.high), low=piece.low)
+            return min(_places(records), default=None)
     else:
         text = _sql(operator, predicate)
         asked = condition_rows(tracer.spark, tracer.plan, operator, text)
@@ -111,7 +111,7 @@ def _landed(session: ReplaySession, segment: Segment, operator: str, at: Positio
 def _in_order(
     places: Iterable[_Place], search: Callable[[_Place], Position | None]
 ) -> Iterable[tuple[_Place, Position | None]]:
-    """Answers in the order of time, a few searches ahead."""
+    """The answers for some places in their order; a few searches run ahead."""
     waiting = list(places)
     with ThreadPoolExecutor(AHEAD, thread_name_prefix="samovar-search") as pool:
         try:
@@ -129,7 +129,7 @@ def _in_order(
 
 
 def _settled(search: Future[Position | None]) -> bool:
-    """Whether a search under way has ended with an answer or an error: nothing behind it needs to be looked at."""
+    """Whether a search has ended with an answer or an error: then nothing behind it needs to be searched."""
     return search.done() and (search.exception() is not None or search.result() is not None)
 
 
@@ -176,7 +176,7 @@ def _sql(operator: str, predicate: Predicate) -> str:
 
 @contextmanager
 def _as_our_error(operator: str, predicate: Predicate) -> Iterator[None]:
-    """Raise what Spark says about a condition as a TimeTravelError."""
+    """Raise Spark's errors about a condition as a TimeTravelError."""
     try:
         yield
     except PySparkException as error:
@@ -189,7 +189,7 @@ def _as_our_error(operator: str, predicate: Predicate) -> Iterator[None]:
 
 
 def _check_flows(session: ReplaySession, operator: str) -> None:
-    """Raise when an operator's tuples are in no epoch: what is read whole for a join has no moments of its own."""
+    """Raise when an operator's tuples belong to no epoch: the build side of a join is read as a whole."""
     plan = session.plan
     if plan.placement.streams[operator] or plan.placement.is_sink(operator) or plan.placement.ends(operator):
         return
@@ -204,7 +204,7 @@ def _check_flows(session: ReplaySession, operator: str) -> None:
 
 
 def _gave_at_end(session: ReplaySession, operator: str, text: str) -> bool:
-    """Whether an operator that gives its rows at its end gave one that meets a condition."""
+    """Whether an operator that produces its rows at the end of its input produced a row that meets a condition."""
     level = min(session.plan.placement.streams[operator], default=None)
     segment = next((s for s in session.segments if s.level == level and s.first), None)
     if segment is None or level is None:
@@ -221,18 +221,20 @@ def matching_tuples(
     asked: ConditionRows,
     count: int | None,
 ) -> list[tuple[int, Position]]:
-    """Ports and positions of tuples an operator takes that meet a condition, or gives a row for that does, in order."""
+    """Ports and positions, in order, of the tuples of an operator that meet a condition or produce a row that does."""
     if asked.rows == "taken":
         return matching_inputs(session, segment, operator, text, count, asked.ports)
     edges = session.tracer.edges(segment.level)
     with session.tracer.streams(segment, unpruned=True) as stream:
         df = stream(operator).alias(operator)
         ports, places = edges.ports(operator), hidden(df)
-        if len(ports) == 1:  # many rows may come of one tuple: its place is the first part of theirs
+        if len(ports) == 1:  # a tuple may produce many rows: its position is the first part of theirs
             places = places[: edges.width[edges.inputs[operator][ports[0]]]]
         rows = df.filter(text).select(F.array(*places).alias("at")).distinct().orderBy("at")
         outputs = positions_in(rows if count is None else rows.limit(count))
-    outputs = [at for at in outputs if at[0] < END]  # what is given at an end comes from no tuple
+    outputs = [
+        at for at in outputs if at[0] < END
+    ]  # rows produced at the end of the input come from no tuple
     if len(ports) == 1:
         return [(ports[0], at) for at in outputs]
     inputs = (parent_of(edges, operator, at) for at in outputs)
@@ -279,11 +281,11 @@ def find_last_change(
     for segment in reversed(session.segments[: traced.segment.number + 1]):
         if not session.taken_in(segment, operator):
             continue
-        own = segment.number == traced.segment.number
-        before = traced.window.low if own else None
-        if own and (before is None or not works):
+        here_too = segment.number == traced.segment.number
+        before = traced.window.low if here_too else None
+        if here_too and (before is None or not works):
             continue
-        if not own and not _may_touch(session, segment, operator, key, name):
+        if not here_too and not _may_touch(session, segment, operator, key, name):
             continue
         at = _last_touch(session, segment, operator, key, name, before)
         if at is not None:
@@ -296,7 +298,7 @@ def _may_touch(session: ReplaySession, segment: Segment, operator: str, key: Any
     tracer = session.tracer
     fact = tracer.history.epochs[segment.epoch]
     files = fact.state.get(operator)
-    if files is None:
+    if files is None or (key is None and name is None):
         return True
     folder = tracer.recording.epoch_folder(fact) / "state"
     for state in files:
@@ -305,11 +307,7 @@ def _may_touch(session: ReplaySession, segment: Segment, operator: str, key: Any
         path = folder / slug_unique(operator) / f"{state.bucket:04d}.delta"
         if not path.exists():
             return True
-        changes = read_state(path)[1]
-        for own, (replaced, changed, deleted) in changes["maps"].items():
-            if name in (None, own) and (replaced or key in changed or key in deleted):
-                return True
-        if key is None and (name is None or name in changes["values"] or name in changes["lists"]):
+        if touches(read_state(path)[1], name, key):
             return True
     return False
 
@@ -335,6 +333,7 @@ def _last_touch(
 
 
 def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
+    """Whether an input tuple of an aggregate belongs to the group of a key."""
     keys = session.plan.keys(operator)
     values = key if isinstance(key, tuple) and len(keys) > 1 else (key,)
     condition = F.lit(True)
@@ -347,7 +346,7 @@ def in_group(session: ReplaySession, operator: str, key: Any) -> Column:
 
 
 def log_rows(session: ReplaySession, operator: str, expression: str, where: str | None) -> pa.Table:
-    """An expression over every tuple an operator takes, or over what it gives, as if it had been logged."""
+    """An expression over every tuple an operator takes, or over its output, as if it had been logged."""
     session.op(operator)
     tracer = session.tracer
     tables: list[pa.Table] = []

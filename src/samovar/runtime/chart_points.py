@@ -1,7 +1,7 @@
 """The points of a chart, from the rows a `chart` operator kept. Uses no Spark, so that a picture can grow during a run.
 
-Files are read one after the other, only the columns the picture uses; groups are added up file by file. What is given
-is small: at most `top` groups a series, 2,000 points, 200 rows of a table.
+Files are read one after the other, only the columns the picture uses; groups are added up file by file. The answer is
+small: at most `top` groups a series, 2,000 points, 200 rows of a table.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from samovar.record.store import History, Recording
 __all__ = ["chart_data", "drawn"]
 
 POINTS = 2_000
+"""Points of a series: about one for each pixel of a wide picture."""
 ROWS = 200
+"""Rows of a table that are shown."""
 SERIES = 12
+"""Series of a picture: people cannot tell more colours apart."""
 _WORD = re.compile(r"[^\W\d_][\w']*")
 _DULL_WORDS = """
     a about after all also am an and any are as at be been but by can did do does for from get got
@@ -51,7 +54,7 @@ def chart_data(recording: Recording, history: History, graph: Graph, name: str) 
 
 def drawn(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
     """The picture of rows in Parquet files."""
-    made: dict[str, Any] = {
+    picture: dict[str, Any] = {
         "name": op.name,
         "chart": op.chart,
         "title": op.title or op.name,
@@ -59,11 +62,15 @@ def drawn(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
         "y": op.y if op.y else "rows",
         "by": op.by,
         "measure": _measure(op) if op.chart in _GROUPED else None,
-        "rows": sum(pq.read_metadata(f).num_rows for f in files),
+        "rows": _rows_in(files),
         "left_out": 0,
     }
-    files = [f for f in files if pq.read_metadata(f).num_rows]
-    return {**made, "series": [], **(_DRAWN[op.chart](op, files) if files else {})}
+    files = [f for f in files if _rows_in([f])]
+    return {**picture, "series": [], **(_DRAWN[op.chart](op, files) if files else {})}
+
+
+def _rows_in(files: Sequence[Path]) -> int:
+    return sum(pq.read_metadata(f).num_rows for f in files)
 
 
 def _measure(op: ops.Chart) -> str:
@@ -76,7 +83,9 @@ def _tables(op: ops.Chart, files: Sequence[Path]) -> Iterator[pa.Table]:
         yield pq.read_table(file, columns=columns, coerce_int96_timestamp_unit="us")
 
 
-def _numbers(op: ops.Chart, field: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _numbers(op: ops.Chart, field: str, table: pa.Table) -> pa.ChunkedArray:
+    """The column that a chart uses as `field`, which must hold numbers."""
+    column = table[op.used[field]]
     kind = column.type
     if pa.types.is_boolean(kind):
         return column.cast(pa.int8()).cast(pa.float64())
@@ -90,6 +99,7 @@ def _numbers(op: ops.Chart, field: str, column: pa.ChunkedArray) -> pa.ChunkedAr
 
 
 def _plain(value: Any) -> Any:
+    """A value for JSON; None for a number that is not finite."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Decimal):
@@ -113,14 +123,15 @@ def _kind(values: Sequence[Any]) -> str:
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _grouped(op: ops.Chart, files: Sequence[Path], keys: list[str]) -> list[tuple[tuple[Any, ...], float]]:
-    """For each group its measure; partial sums of each file are added up."""
+def _grouped(op: ops.Chart, files: Sequence[Path]) -> list[tuple[tuple[Any, ...], float]]:
+    """The measure of each group by its key, x and `by`; partial aggregates of each file are merged."""
     measure = _measure(op)
+    keys = [op.used[field] for field in ("x", "by") if field in op.used]
     partials = []
     for table in _tables(op, files):
         columns = {f"k{i}": _flat(table[key]) for i, key in enumerate(keys)}
         if op.y is not None:
-            columns["v"] = table[op.y] if measure == "count" else _numbers(op, "y", table[op.y])
+            columns["v"] = table[op.y] if measure == "count" else _numbers(op, "y", table)
         else:
             columns["v"] = pa.array([1] * table.num_rows)
         wanted = {"count": ["count"], "avg": ["sum", "count"]}.get(measure, [measure])
@@ -130,7 +141,7 @@ def _grouped(op: ops.Chart, files: Sequence[Path], keys: list[str]) -> list[tupl
     merged = {"v_count": "sum", "v_sum": "sum", "v_min": "min", "v_max": "max"}
     again = [(c, merged[c]) for c in whole.column_names if c in merged]
     final = whole.group_by([c for c in whole.column_names if c not in merged]).aggregate(again)
-    made = []
+    measures = []
     for row in final.to_pylist():
         key = tuple(_plain(row[f"k{i}"]) for i in range(len(keys)))
         if measure == "avg":
@@ -138,8 +149,8 @@ def _grouped(op: ops.Chart, files: Sequence[Path], keys: list[str]) -> list[tupl
         else:
             value = row[f"v_{measure}_{merged[f'v_{measure}']}"]
         if _plain(value) is not None:
-            made.append((key, float(value)))
-    return made
+            measures.append((key, float(value)))
+    return measures
 
 
 def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -158,21 +169,20 @@ def _order(value: Any) -> tuple[int, Any]:
 
 
 def _bars(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
-    assert op.x is not None
-    found = _grouped(op, files, [op.x, op.by] if op.by else [op.x])
+    groups = _grouped(op, files)
     totals: dict[Any, float] = {}
-    for key, value in found:
+    for key, value in groups:
         totals[key[0]] = totals.get(key[0], 0.0) + abs(value)
     largest = sorted(totals, key=lambda x: (-totals[x], _order(x)))[: max(1, op.top)]
     kind = _kind(list(totals))
     shown = sorted(largest, key=_order) if kind != "text" and op.chart == "bar" else largest
     left_out = len(totals) - len(shown)
-    return {"xs": shown, "kind": kind, "series": _series(found, shown), "left_out": left_out}
+    return {"xs": shown, "kind": kind, "series": _series(groups, shown), "left_out": left_out}
 
 
-def _series(found: list[tuple[tuple[Any, ...], float]], xs: Sequence[Any]) -> list[dict[str, Any]]:
+def _series(groups: list[tuple[tuple[Any, ...], float]], xs: Sequence[Any]) -> list[dict[str, Any]]:
     by_name: dict[Any, dict[Any, float]] = {}
-    for key, value in found:
+    for key, value in groups:
         by_name.setdefault(key[1] if len(key) > 1 else None, {})[key[0]] = value
     names = sorted(by_name, key=lambda n: (-sum(map(abs, by_name[n].values())), _order(n)))[:SERIES]
     return [
@@ -182,39 +192,30 @@ def _series(found: list[tuple[tuple[Any, ...], float]], xs: Sequence[Any]) -> li
 
 
 def _lines(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
-    assert op.x is not None
-    found = _grouped(op, files, [op.x, op.by] if op.by else [op.x])
-    xs = sorted({key[0] for key, _ in found if key[0] is not None}, key=_order)
-    shown = _thinned(xs)
-    made = _series(found, shown)
-    return {"xs": shown, "kind": _kind(xs), "series": made, "left_out": len(xs) - len(shown)}
-
-
-def _thinned(values: Sequence[Any], most: int = POINTS) -> list[Any]:
-    if len(values) <= most:
-        return list(values)
-    return [values[i * len(values) // most] for i in range(most)]
+    groups = _grouped(op, files)
+    xs = sorted({key[0] for key, _ in groups if key[0] is not None}, key=_order)
+    count = min(len(xs), POINTS)
+    shown = [xs[i * len(xs) // count] for i in range(count)]
+    return {"xs": shown, "kind": _kind(xs), "series": _series(groups, shown), "left_out": len(xs) - count}
 
 
 def _heat(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
-    assert op.x is not None
-    assert op.by is not None
-    found = _grouped(op, files, [op.x, op.by])
+    groups = _grouped(op, files)
     axes = []
     for i in (0, 1):
         totals: Counter[Any] = Counter()
-        for key, value in found:
+        for key, value in groups:
             totals[key[i]] += int(abs(value)) + 1
         axes.append(sorted((v for v, _ in totals.most_common(max(1, op.top))), key=_order))
-    cells = [[k[0], k[1], v] for k, v in found if k[0] in axes[0] and k[1] in axes[1]]
-    return {"xs": axes[0], "ys": axes[1], "cells": cells, "left_out": len(found) - len(cells)}
+    cells = [[k[0], k[1], v] for k, v in groups if k[0] in axes[0] and k[1] in axes[1]]
+    return {"xs": axes[0], "ys": axes[1], "cells": cells, "left_out": len(groups) - len(cells)}
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
 def _points(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
-    rows = sum(pq.read_metadata(f).num_rows for f in files)
+    rows = _rows_in(files)
     every = max(1, math.ceil(rows / POINTS))
     series: dict[Any, list[list[Any]]] = {}
     at, kinds = 0, []
@@ -222,10 +223,8 @@ def _points(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
         first = -at % every
         at += table.num_rows
         part = table.take(pa.array(range(first, table.num_rows, every), pa.int64()))
-        assert op.x is not None
-        assert op.y is not None
-        ys = _numbers(op, "y", part[op.y]).to_pylist()
-        xs = [_plain(v) for v in part[op.x].to_pylist()]
+        ys = _numbers(op, "y", part).to_pylist()
+        xs = [_plain(v) for v in part[op.used["x"]].to_pylist()]
         names = [_plain(v) for v in part[op.by].to_pylist()] if op.by else [None] * len(xs)
         kinds += xs
         for x, y, name in zip(xs, ys, names, strict=True):
@@ -240,10 +239,9 @@ def _points(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
 
 
 def _histogram(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
-    assert op.x is not None
     low, high = math.inf, -math.inf
     for table in _tables(op, files):
-        ends = pc.min_max(_finite(_numbers(op, "x", table[op.x])))
+        ends = pc.min_max(_finite(_numbers(op, "x", table)))
         if ends["min"].is_valid:
             low, high = min(low, ends["min"].as_py()), max(high, ends["max"].as_py())
     if low > high:
@@ -252,10 +250,10 @@ def _histogram(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
     width = (high - low) / bins or 1.0
     counts = [0] * bins
     for table in _tables(op, files):
-        values = _finite(_numbers(op, "x", table[op.x]))
+        values = _finite(_numbers(op, "x", table))
         places = pc.floor(pc.divide(pc.subtract(values, low), width)).cast(pa.int64())
-        for found in pc.value_counts(pc.min_element_wise(places, bins - 1)).to_pylist():
-            counts[found["values"]] += found["counts"]
+        for counted in pc.value_counts(pc.min_element_wise(places, bins - 1)).to_pylist():
+            counts[counted["values"]] += counted["counts"]
     points = [[low + i * width, low + (i + 1) * width, n] for i, n in enumerate(counts)]
     return {"series": [{"name": None, "points": points}]}
 
@@ -267,8 +265,7 @@ def _finite(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def _boxes(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
     groups: dict[Any, list[float]] = {}
     for table in _tables(op, files):
-        assert op.y is not None
-        values = _numbers(op, "y", table[op.y]).to_pylist()
+        values = _numbers(op, "y", table).to_pylist()
         names = [_plain(v) for v in table[op.x].to_pylist()] if op.x else [op.y] * len(values)
         for name, value in zip(names, values, strict=True):
             if _plain(value) is not None:
@@ -284,10 +281,9 @@ def _boxes(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
 def _words(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
     weights: Counter[str] = Counter()
     for table in _tables(op, files):
-        assert op.x is not None
-        texts = table[op.x].to_pylist()
+        texts = table[op.used["x"]].to_pylist()
         if op.y is not None:
-            for word, weight in zip(texts, _numbers(op, "y", table[op.y]).to_pylist(), strict=True):
+            for word, weight in zip(texts, _numbers(op, "y", table).to_pylist(), strict=True):
                 if word is not None and _plain(weight) is not None:
                     weights[str(word)] += weight
             continue
@@ -303,14 +299,11 @@ def _rows(op: ops.Chart, files: Sequence[Path]) -> dict[str, Any]:
     names = list(op.used.values()) or pq.read_schema(files[0]).names
     rows: list[list[Any]] = []
     for file in files:
-        table = pq.read_table(file, columns=names, coerce_int96_timestamp_unit="us").slice(
-            0, ROWS - len(rows)
-        )
-        rows += [[_plain(row[n]) for n in names] for row in table.to_pylist()]
+        table = pq.read_table(file, columns=names, coerce_int96_timestamp_unit="us")
+        rows += [[_plain(row[n]) for n in names] for row in table.slice(0, ROWS - len(rows)).to_pylist()]
         if len(rows) >= ROWS:
             break
-    total = sum(pq.read_metadata(f).num_rows for f in files)
-    return {"columns": names, "table": rows, "left_out": total - len(rows)}
+    return {"columns": names, "table": rows, "left_out": _rows_in(files) - len(rows)}
 
 
 _GROUPED = ("bar", "pie", "line", "heatmap")

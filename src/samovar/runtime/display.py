@@ -45,7 +45,7 @@ def follow(
     console: Console | None = None,
     until: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Show a run's progress on stderr until it ends, or something is so, then leave the last picture standing."""
+    """Show a run's progress on stderr until it ends, or `until` returns True; the last picture stays."""
     console = console or Console(stderr=True)
     deadline = None if timeout is None else time.monotonic() + timeout
     if console.is_terminal and not console.is_dumb_terminal:
@@ -98,7 +98,7 @@ class Eta:
     _epoch: int = -1
 
     def left(self, progress: Progress, now: float | None = None) -> float | None:
-        """Seconds left; None while there is nothing to tell it from."""
+        """Seconds left; None while no two epochs are known to compute it from."""
         now = time.monotonic() if now is None else now
         if progress.status != "running":
             return None

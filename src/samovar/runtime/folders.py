@@ -1,6 +1,6 @@
 """Folders outside of recordings: the cache of chunks, and scratch for runs that leave no recording.
 
-On a cluster executors read and write both, so that they must lie where all hosts see them.
+On a cluster executors read and write both, so they must be where all hosts see them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def new_scratch(what: str = "", root: Path | None = None) -> Path:
 
 
 def is_scratch(folder: Path) -> bool:
-    """Whether a folder lies in one that `new_scratch` has made."""
+    """Whether a folder is, or is inside, a folder of `new_scratch`."""
     root = _scratch_root()
     return folder.is_relative_to(root) and str(folder.relative_to(root)).startswith(_PREFIX)
 

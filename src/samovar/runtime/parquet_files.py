@@ -20,12 +20,12 @@ def rows_in(folders: Iterable[Path]) -> int:
 
 
 def stored_as(schema: StructType) -> StructType:
-    """The same types under plain names, for files whose column names need not be unique or plain.
+    """The same types under the names c0, c1, ...: an operator's column names need not be unique, or valid in a file.
 
-    Marks of Spark's stay: `window_time` takes only columns that Spark has marked as time windows.
+    Spark's own metadata stays: `window_time` takes only columns that Spark has marked as time windows.
     """
-    made = StructType()
+    stored = StructType()
     for i, f in enumerate(schema.fields):
-        marks = {k: v for k, v in (f.metadata or {}).items() if k.startswith("spark.")}
-        made = made.add(f"c{i}", f.dataType, True, marks)
-    return made
+        metadata = {k: v for k, v in (f.metadata or {}).items() if k.startswith("spark.")}
+        stored = stored.add(f"c{i}", f.dataType, True, metadata)
+    return stored

@@ -1,4 +1,4 @@
-"""Code sent to workers and kept in recordings: pickled by value unless it is installed."""
+"""Code for workers and recordings: pickled by value, unless it is installed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from pyspark import cloudpickle
 
 from samovar.errors import WorkflowError
+from samovar.runtime.exchange.user_errors import unpicklable
 
 __all__ = ["by_value"]
 
@@ -20,70 +21,48 @@ def by_value(thing: Any, operator: str | None = None) -> bytes:
 
     Modules that are installed (site-packages, the standard library, samovar) go by name; the user's own go by value.
     """
-    own = [m for m in _modules(thing) if _is_own(m)]
-    for module in own:
+    users = [m for m in _modules(thing) if not _is_installed(m)]
+    for module in users:
         cloudpickle.register_pickle_by_value(module)
     try:
         return bytes(cloudpickle.dumps(thing))
     except Exception as error:
         name = getattr(thing, "__name__", None) or type(thing).__name__
-        culprit = _culprit(thing)
-        about = f"its attribute '{culprit}' cannot be pickled ({error})" if culprit else str(error)
+        attribute = unpicklable(thing)
+        about = f"its attribute '{attribute[0]}' cannot be pickled ({error})" if attribute else str(error)
         raise WorkflowError(
             f"Expected {name} to be something that can be sent to Spark's workers, but {about}.",
             hint="Open connections, locks and files in process() when they are first needed, not in the constructor.",
             operator=operator,
         ) from None
     finally:
-        for module in own:
+        for module in users:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _culprit(thing: Any) -> str | None:
-    """The attribute that cannot be pickled."""
-    for name, value in getattr(thing, "__dict__", {}).items():
-        if name == "_sv_params":
-            continue
-        try:
-            cloudpickle.dumps(value)
-        except Exception:
-            return str(name)
-    return None
-
-
 def _modules(thing: Any) -> set[ModuleType]:
-    found: set[ModuleType] = set()
+    """The modules of an object's classes, and the modules that they import (a user's helpers may be among them)."""
+    modules: set[ModuleType] = set()
     classes = type(thing).__mro__ if not hasattr(thing, "__code__") else ()
     names = {c.__module__ for c in classes} | {getattr(thing, "__module__", "")}
     for name in names:
         module = sys.modules.get(name)
         if module is not None:
-            found.add(module)
-            # helpers of the user's that the module imports
+            modules.add(module)
             for value in vars(module).values():
-                other = (
-                    value
-                    if isinstance(value, ModuleType)
-                    else sys.modules.get(getattr(value, "__module__", "") or "")
-                )
-                if other is not None:
-                    found.add(other)
-    return found
+                name = getattr(value, "__module__", None) or ""
+                used = value if isinstance(value, ModuleType) else sys.modules.get(name)
+                if used is not None:
+                    modules.add(used)
+    return modules
 
 
-def _is_own(module: ModuleType) -> bool:
-    name = module.__name__
-    if name == "__main__" or name.split(".")[0] in ("samovar", "builtins"):
-        return False
-    file = getattr(module, "__file__", None)
-    if not file or name.split(".")[0] in sys.stdlib_module_names:
-        return False
+def _is_installed(module: ModuleType) -> bool:
+    """Whether workers have a module too. `__main__` counts: cloudpickle always pickles it by value."""
+    name, file = module.__name__, getattr(module, "__file__", None)
+    top = name.split(".")[0]
+    if top in ("__main__", "samovar", "builtins") or not file or top in sys.stdlib_module_names:
+        return True
     paths = sysconfig.get_paths()
-    installed = [
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-        paths["stdlib"],
-        paths["purelib"],
-        paths["platlib"],
-    ]
-    return not any(file.startswith(p) for p in installed)
+    folders = [paths["stdlib"], paths["purelib"], paths["platlib"], site.getusersitepackages()]
+    return str(file).startswith((*folders, *site.getsitepackages()))

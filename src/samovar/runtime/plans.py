@@ -1,4 +1,4 @@
-"""From a workflow, live or recorded, to its plans: code made live, sources listed, expressions analysed."""
+"""From a workflow, live or recorded, to its plans: code is loaded, sources are listed, expressions are analysed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Plans:
-    """What a recorded run can be computed again with: its plan, and the same with positions on every edge."""
+    """All that computing a recorded run again needs: its plan, and the same plan with positions on every edge."""
 
     plan: Plan
     tracing: Plan
@@ -53,12 +53,12 @@ def plans_of(
     flow: Workflow | None = None,
     graph: Graph | None = None,
 ) -> Plans:
-    """Plans of a recorded run, or of the same with another workflow or graph (live code included).
+    """Plans of a recorded run, or of the same run with another workflow or graph (live code included).
 
     Raises SourceChanged when an input is not as it was.
     """
     if history.started is None:
-        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
+        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow again.")
     if history.started.spark == LOCAL:
         raise RecordingError(
             "Expected a recording of a run on Spark, got one of a local run, which Spark would cut otherwise.",
@@ -79,7 +79,7 @@ def plans_of(
     graph = drawn_as_sources(graph)
     analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
     settings = {"now": int(history.started.at * 1_000_000), **history.started.options}
-    made = [
+    plan, tracing = (
         make_plan(
             session,
             analysis,
@@ -89,23 +89,23 @@ def plans_of(
             positions=positions,
         )
         for positions in (False, True)
-    ]
-    return Plans(made[0], made[1], sources, pickled)
+    )
+    return Plans(plan, tracing, sources, pickled)
 
 
 def with_draws(session: SparkSession, graph: Graph) -> Graph:
-    """The graph that a run works on: samples that Spark draws are sources, with the frames they are drawn by."""
+    """The graph of a run, in which samples that Spark draws are sources, with the frames that draw them."""
     names = referenced(graph)
     frames: dict[str, DataFrame] = {}
 
     def frame(name: str) -> DataFrame:
         if name not in frames:
             op = graph.ops[name]
-            if not op.inputs:
-                made = source_frame(session, op, graph.live.get(name))
+            if op.inputs:
+                df = drawn(op, [frame(up) for up in op.inputs])
             else:
-                made = drawn(op, [frame(up) for up in op.inputs])
-            frames[name] = made.alias(name) if name in names else made
+                df = source_frame(session, op, graph.live.get(name))
+            frames[name] = df.alias(name) if name in names else df
         return frames[name]
 
     def drawn(op: Op, inputs: list[DataFrame]) -> DataFrame:
@@ -116,13 +116,13 @@ def with_draws(session: SparkSession, graph: Graph) -> Graph:
                 return inputs[0].randomSplit(list(op.weights), op.seed)[op.part]
         return apply_native(op, inputs, "one")
 
-    made = drawn_as_sources(graph)
-    live = {n: frame(n) for n, op in made.ops.items() if is_drawn(op)}
-    return Graph(made.name, made.ops, {**made.live, **live})
+    result = drawn_as_sources(graph)
+    live = {n: frame(n) for n, op in result.ops.items() if is_drawn(op)}
+    return Graph(result.name, result.ops, {**result.live, **live})
 
 
 def schema(flow: Workflow, name: str) -> Any:
-    """The schema of an operator's output: asks Spark, runs no job beyond what finding a file's schema needs."""
+    """The schema of an operator's output, by Spark's analysis: jobs run only where a file's schema must be inferred."""
     whole = Graph("", flow._ops)
     wanted = {name, *(op.name for op in whole.upstream(name))}
     graph = Graph(flow.name, {n: op for n, op in flow._ops.items() if n in wanted}, flow._live)
@@ -130,7 +130,7 @@ def schema(flow: Workflow, name: str) -> Any:
 
 
 def as_sql(graph: Graph) -> Graph:
-    """The graph with PySpark Columns as SQL text, where that can be verified."""
+    """The graph with PySpark Columns as SQL text, where Spark confirms that both mean the same."""
     return _analysed(graph).graph
 
 
@@ -142,7 +142,7 @@ def _analysed(graph: Graph) -> Analysis:
 
 
 def made_live(graph: Graph) -> Graph:
-    """The graph with shorthands as what they are short for, and Python operators given as text made live."""
+    """The graph with shorthands written out, and with Python operators loaded from their text."""
     from samovar.graph.code import function_from_code, operator_from_code
 
     live = dict(graph.live)
@@ -158,11 +158,11 @@ def made_live(graph: Graph) -> Graph:
 def list_sources(
     session: SparkSession, graph: Graph, recording: Recording, note: Callable[[str], None]
 ) -> dict[str, Source]:
+    """The sources of a run with their units; rows that cannot be read again are copied into the recording."""
     folder = recording.path / "inputs"
 
     def listed(number: int, op: Op) -> Source:
         return list_source(session, op, number, live=graph.live.get(op.name), keep_in=folder, note=note)
 
     with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
-        found = list(pool.map(listed, range(len(graph.sources)), graph.sources))
-    return {source.name: source for source in found}
+        return {source.name: source for source in pool.map(listed, range(len(graph.sources)), graph.sources)}

@@ -1,4 +1,4 @@
-"""What a run tells about itself while it goes on: plain data, taken at an instant."""
+"""The progress of a run at an instant, as plain data."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ class Progress:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        made: dict[str, Any] = msgspec.to_builtins(self)
-        return made
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data

@@ -1,6 +1,6 @@
-"""Results of `write` operators: checked before a run, put in their place after it.
+"""Results of `write` operators: their paths are checked before a run, and their files moved there after it.
 
-Files are written under the recording and moved to their path when the run has ended well: nobody sees half a result. A
+Files are written under the recording and moved to their path when the run has completed: nobody sees half a result. A
 move that was interrupted is finished by the next resume; file names carry the run and epoch, so nothing is moved twice.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["check_targets", "moved_path", "publish"]
 
 
 def check_targets(graph: Graph) -> None:
-    """Refuse, before anything runs, to write where something is and must not be touched."""
+    """Raise, before anything runs, when a `write` operator may not write to its path."""
     seen: dict[Path, str] = {}
     for op in graph.sinks:
         if not isinstance(op, ops.Write):
@@ -39,7 +39,7 @@ def check_targets(graph: Graph) -> None:
             raise StorageProblem(
                 f"'{op.name}' would write to {op.path}, which exists already.",
                 operator=op.name,
-                hint='Choose another path, or say .mode("overwrite"), "append" or "ignore".',
+                hint='Choose another path, or use .mode("overwrite"), "append" or "ignore".',
             )
         if not os.access(_existing(path), os.W_OK):
             raise StorageProblem(f"'{op.name}' cannot write to {op.path}: no permission.", operator=op.name)
@@ -58,7 +58,7 @@ def publish(context: RunContext) -> None:
 
 
 def _publish(context: RunContext, op: ops.Write) -> int:
-    """Move what is not moved yet; returns how many files of this run lie at the target then."""
+    """Move the files that are not moved yet. Returns how many files of this run are at the target then."""
     target = _target(op)
     mark = _own_prefix(context.recording)
     present = [target] if target.is_file() else [p for p in target.rglob("*") if p.is_file()]
@@ -89,14 +89,14 @@ def _publish(context: RunContext, op: ops.Write) -> int:
     if op.mode == "overwrite":
         _drop_empty_folders(target)
     (target / "_SUCCESS").touch()
-    if context.recording.durable:  # before the log says so
+    if context.recording.durable:  # before the log says that they are published
         flush_tree(target)
         flush(target.parent)
     return sum(1 for p in target.rglob(f"{mark}*"))
 
 
 def moved_path(recording: Recording, op: ops.Write, epoch: EpochCommitted, inside: str) -> Path:
-    """Where a file of a result goes; `inside`: its path in the epoch's folder. The name tells run and epoch."""
+    """The path that a file of a result is moved to; `inside`: its path in the epoch's folder. Names run and epoch."""
     file = PurePosixPath(*PurePosixPath(inside).parts[2:])
     name = f"{_own_prefix(recording)}{epoch.epoch:06d}-{file.name.removeprefix('part-')}"
     return _target(op) / file.parent / name

@@ -1,8 +1,8 @@
-"""Taking a run up again: after its last committed epoch, or after the last one whose files are all whole.
+"""Resuming a run after its last committed epoch, or after the last epoch whose files are all whole.
 
-A commit names its files and has them flushed before, so that files that are not whole mean damage from outside: a disk
-that lost what it had confirmed, a flipped bit, a file somebody removed. Epochs from the first such file on are computed
-again. Nothing is rewritten: the log gets a fact that says from where on, and why.
+A commit names its files, which are flushed before. So a file that is not whole was damaged from outside: by a disk that
+lost data it had confirmed, by a flipped bit, or because somebody removed it. Epochs from the first such file on are
+computed again. Nothing is rewritten: the log gets a fact that says from which epoch on, and why.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from samovar.runtime.publication import moved_path
 __all__ = ["take_up", "whole_epochs"]
 
 MOST = 20
-"""Problems that a fact names: of a lost disk there may be thousands."""
+"""Problems that a fact names: after the loss of a disk there may be thousands."""
 
 
 def take_up(recording: Recording, history: History, graph: Graph) -> str:
-    """Have the log say that the run goes on, and the history hold what it goes on from.
+    """Log that the run goes on, and cut the history to the epochs it goes on from.
 
-    Returns what somebody should know of it; empty: it goes on after its last epoch. Reads all files that going on and
-    the results need. Raises RecordingCorrupt when damaged epochs have been published already.
+    Returns a notice for people, if epochs were damaged; else an empty text. Reads all files that the run and its
+    results need. Raises RecordingCorrupt when damaged epochs have been published already.
     """
     count, problems = whole_epochs(recording, history, graph)
     lost = history.epochs[count:]
     if lost and history.published:
         raise RecordingCorrupt(
             f"{problems[0]} Its epoch cannot be computed again: results of this run lie at their paths already.",
-            hint="Restore the file from a copy, or run the workflow anew.",
+            hint="Restore the file from a copy, or run the workflow again.",
         )
     if not lost and history.ended is not None and history.ended.status == "completed":
         return ""
@@ -51,7 +51,7 @@ def take_up(recording: Recording, history: History, graph: Graph) -> str:
 
 
 def whole_epochs(recording: Recording, history: History, graph: Graph) -> tuple[int, list[str]]:
-    """How many epochs a run can go on after, and what is wrong with files that keep it from more. Takes no lock."""
+    """How many epochs from the start are whole, and the problems of the files behind them. Takes no lock."""
     written = {slug_unique(o.name): o for o in graph.sinks if isinstance(o, ops.Write)}
 
     def moved(epoch: EpochCommitted, name: str) -> bool:

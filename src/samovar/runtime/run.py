@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from samovar.control import events as e
-from samovar.control import messages as m
+from samovar.control import instructions as i
 from samovar.control.desk import Desk
 from samovar.errors import CommandRefused, RunError, UnknownName
 from samovar.graph import operators as ops
@@ -150,7 +150,7 @@ class Run:
 
     @property
     def desk(self) -> Desk:
-        """Where commands go, and what workers have told. For tools; its methods may change.
+        """Where commands go, and what workers have reported. For tools; its methods may change.
 
         >>> finished.desk.over
         True
@@ -196,7 +196,7 @@ class Run:
                 self._thread.displays -= 1
         elif not self.wait_ended(timeout):
             raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
-        self._warn_of_rejected(silent=show or not warn)  # the progress bar has said so
+        self._warn_of_rejected(silent=show or not warn)  # the progress bar shows them
         if self.error is not None:
             raise self.error
         return self
@@ -262,7 +262,7 @@ class Run:
         return read_rejected(self.store, source)
 
     def _warn_of_rejected(self, *, silent: bool) -> None:
-        """Warn, once, of rows that are not in the results. `silent`: somebody else has."""
+        """Warn, once, of rows that are not in the results. `silent`: the warning was shown in another way."""
         if not self._warned:
             self._warned = True
             for name, rows in self.history.rejected().items() if not silent else ():
@@ -271,9 +271,9 @@ class Run:
     # --- looking into the workers -----------------------------------------------------------------------------------
 
     def inspect(self, operator: str) -> Inspection:
-        """The state of a Python operator now: of each worker at its own instant, without waiting for the others.
+        """The state of a Python operator now: each worker sends its part at once, without waiting for the others.
 
-        Key partitions that no worker is at have their state of the last epoch's end.
+        Key partitions that no worker processes have their state of the last epoch's end.
 
         >>> sorted(finished.inspect("H").state["highest"])
         ['Ann', 'Bob', 'Chris']
@@ -283,9 +283,7 @@ class Run:
         answer = None
         if self._thread.status == "running":
             with contextlib.suppress(CommandRefused):  # the run has just ended: its last epoch's end is shown
-                answer = self._thread.steering.answer(
-                    lambda name: e.InspectRequested(command=name, operator=operator)
-                )
+                answer = self._command(e.InspectRequested, operator=operator)
         return inspection(context, operator, answer)
 
     def snapshot(self, *operators: str) -> dict[str, Inspection]:
@@ -312,12 +310,7 @@ class Run:
         ['amount', 'customer', 'id']
         """
         check_python(self._thread.context, operator)
-        return in_flight(
-            operator,
-            self._thread.steering.answer(
-                lambda name: e.InFlightRequested(command=name, operator=operator, limit=limit)
-            ),
-        )
+        return in_flight(operator, self._command(e.InFlightRequested, operator=operator, limit=limit))
 
     @property
     def figures(self) -> tuple[WorkerFigures, ...]:
@@ -329,10 +322,11 @@ class Run:
         return figures_of(self.desk)
 
     def statistics(self, every: float = 0.5) -> Iterator[Statistics]:
-        """Figures of every operator, at once and then every so many seconds until the run has ended.
+        """Figures of every operator, at once and then every `every` seconds until the run has ended.
 
         Tuples, rates, the share of the time its workers are at work, state, queue and skew between workers. Python
-        operators tell while they work, twice a second; what Spark runs by itself is known when its epoch is over.
+        operators report while they work, twice a second; for operators that Spark runs, figures are those of the
+        committed epochs.
 
         >>> next(finished.statistics())["H"].taken
         980
@@ -362,7 +356,7 @@ class Run:
         """Stop the run, to look at it. Returns when all has stopped.
 
         mode: "direct": Python operators stop at their next tuple or mini-step, with tuples in flight; an epoch that
-            Spark runs by itself is cancelled and done again on `resume`, or waited for if it is nearly over.
+            only Spark works on is cancelled and done again on `resume`, or waited for if it is nearly over.
             "aligned": the present epoch is finished first; if that takes more than 3 seconds, the run is `pausing`
             meanwhile.
 
@@ -372,16 +366,14 @@ class Run:
         """
         if mode not in get_args(e.PauseMode):
             raise RunError(f"Expected mode 'direct' or 'aligned', got {mode!r}.")
-        self._thread.steering.answer(
-            lambda name: e.PauseRequested(command=name, mode=mode, at=time.monotonic())
-        )
+        self._command(e.PauseRequested, mode=mode, at=time.monotonic())
 
     def resume(self) -> None:
         """Go on after a pause.
 
         >>> run.resume()
         """
-        self._thread.steering.answer(lambda name: e.ResumeRequested(command=name))
+        self._command(e.ResumeRequested)
 
     def modify(
         self,
@@ -445,20 +437,15 @@ class Run:
         """
         held = self._held(operator)
         if row is None:
-            self._thread.steering.answer(
-                lambda name: e.DecisionMade(command=name, hold=held.hold, kind="retry")
-            )
+            self._command(e.DecisionMade, hold=held.hold, kind="retry")
             return
         unknown = [c for c in row if c not in held.row]
         if unknown:
             raise UnknownName(unknown[0], held.row, what=f"a column of the tuple '{held.operator}' holds")
-        body = dumps({**held.row, **row})
-        self._thread.steering.answer(
-            lambda name: e.DecisionMade(command=name, hold=held.hold, kind="edit", row=body)
-        )
+        self._command(e.DecisionMade, hold=held.hold, kind="edit", row=dumps({**held.row, **row}))
 
     def skip(self, *, all_like_it: bool = False, operator: str | None = None) -> None:
-        """Leave the held tuple out; it is kept among the `rejected`.
+        """Skip the held tuple; it is kept among the `rejected`.
 
         all_like_it: and all others that raise the same kind of error at the same place, from now on.
         operator: whose tuple, if several are held; by default the first.
@@ -468,15 +455,14 @@ class Run:
         >>> holding.skip(all_like_it=True)
         """
         held = self._held(operator)
-        kind: m.DecisionKind = "skip-all" if all_like_it else "skip"
-        self._thread.steering.answer(lambda name: e.DecisionMade(command=name, hold=held.hold, kind=kind))
+        self._command(e.DecisionMade, hold=held.hold, kind="skip-all" if all_like_it else "skip")
 
     def _held(self, operator: str | None) -> HeldTuple:
         known = [h for h in self.holds if operator in (None, h.operator)]
         if not known:
             about = f" by '{operator}'" if operator else ""
             raise CommandRefused(
-                f"Expected a tuple that is held{about}, got none: the run is {self.status}.",
+                f"No tuple is held{about}: the run is {self.status}.",
                 state=self.status,
                 hint='Start the run with on_error="hold" to have tuples held that raise.',
             )
@@ -485,13 +471,15 @@ class Run:
     # --- moments and breakpoints ------------------------------------------------------------------------------------
 
     def interact(self, operator: str, note: str = "", *, every: float | None = None) -> str | None:
-        """Mark this moment, without pausing: the global state after the tuple the operator is at. Returns its name.
+        """Mark this moment, without pausing: a global state near the tuple the operator is at. Returns its name.
 
-        The state itself is looked at later: `sv.open(...).jump("I1")`. Which tuple a Python operator is at, its workers
-        tell twice a second; for operators that Spark runs, and with `every`, it is the share of the epoch's time that
-        had passed.
+        The state itself is computed later, by `sv.open(...).jump("I1")`: it is always that after a whole number of
+        tuples of the operator. Which number that is: for a Python operator, what its workers reported last. They report
+        twice a second and when they stop, so the moment is at most half a second old, and exact while the run is
+        paused. Operators that Spark runs do not report: the share of the epoch's time that had passed stands for the
+        share of its tuples. So it does with `every`, for all operators.
 
-        note: what the interaction is kept with. every: mark a moment every so many seconds, from now on.
+        note: kept with the interaction. every: mark a moment every so many seconds, from now on.
 
         >>> run.interact("H", "before the change")
         'I1'
@@ -502,8 +490,10 @@ class Run:
                 raise RunError(f"Expected a time above 0 seconds, got {every}.", operator=operator)
             self._thread.interactions.every(operator, every, note)
             return None
-        told = [f.taken for f in self.figures if f.operator == operator]
-        tuples = self.desk.counts.get(operator, (0, 0))[0] + sum(told) if told else None
+        counted = (
+            isinstance(self.graph.ops[operator], ops.Python) and self._thread.steering.control is not None
+        )
+        tuples = self.desk.taken(operator) if counted else None
         name = self._thread.interactions.ask(operator, note, tuples=tuples)
         if self.ended:
             raise RunError(
@@ -536,7 +526,7 @@ class Run:
         tuples: int | None = None,
         outputs: int | None = None,
     ) -> str:
-        """Set a breakpoint: the run pauses at a tuple that meets a condition, or after so many tuples.
+        """Set a breakpoint: the run pauses at a tuple that meets a condition, or after a number of tuples.
 
         Returns a name for `unwatch`.
 
@@ -544,7 +534,7 @@ class Run:
             `port`; the run stops before the tuple, or after it if a state is named. For other operators and those in
             batch form SQL as for `watch`; the run stops at the end of the epoch that has such a tuple, whose moment is
             marked.
-        tuples, outputs: the run pauses when the operator has taken, or given, so many in all: all workers together,
+        tuples, outputs: the run pauses when the operator has taken, or given, this number in all: all workers together,
             exactly, or at the epoch's end for operators of Spark.
 
         >>> run.break_at("H", "len(highest) > 100")
@@ -592,6 +582,10 @@ class Run:
         cancel_tagged(self._thread.context.spark, self.id)
         if wait:
             self._thread.ended.wait()
+
+    def _command(self, kind: type[e.RunCommand], /, **fields: Any) -> i.CommandAnswer:
+        """Carry out a command and wait for the answer. Raises CommandRefused."""
+        return self._thread.steering.answer(lambda name: kind(command=name, **fields))
 
     def _check_operator(self, operator: str) -> None:
         if operator not in self.graph.ops:

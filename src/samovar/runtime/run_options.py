@@ -1,4 +1,4 @@
-"""The options of a run, checked before anything is done."""
+"""The options of a run, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -37,26 +37,13 @@ def check_options(
         )
     _number("tau", tau, "seconds, for example tau=2.0", fraction=True)
     if epoch_bytes is not None:
-        _number(
-            "epoch_bytes",
-            epoch_bytes,
-            "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt",
-        )
+        what = "bytes, for example epoch_bytes=64 << 20; leave it out to let it adapt"
+        _number("epoch_bytes", epoch_bytes, what)
     if key_partitions is not None:
-        _number(
-            "key_partitions",
-            key_partitions,
-            "key partitions, for example key_partitions=4; leave it out to follow the cores",
-        )
-    if run_id is not None and (
-        not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith(".")
-    ):
-        raise WorkflowError(f"Expected run_id to be a plain folder name, got {run_id!r}.")
-    if run_id is not None and "," in run_id:
-        raise WorkflowError(
-            f"Expected run_id without a comma, got {run_id!r}.",
-            hint="Spark's jobs carry it as a tag, which may have none: use '-' or '_'.",
-        )
+        what = "key partitions, for example key_partitions=4; leave it out to follow the cores"
+        _number("key_partitions", key_partitions, what)
+    if run_id is not None:
+        _folder_name(run_id)
     if isinstance(record, bool):
         return
     if not isinstance(record, str | os.PathLike) or not os.fspath(record):
@@ -68,7 +55,7 @@ def check_options(
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Remove a folder that was made for nothing."""
+    """Remove a folder, if nothing was written into it."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 
@@ -78,6 +65,16 @@ def _number(name: str, value: Any, what: str, *, fraction: bool = False) -> None
     if isinstance(value, bool) or not isinstance(value, kinds) or not value > 0:
         raise WorkflowError(
             f"Expected {name} to be a number above 0, got {value!r}.", hint=f"It is a number of {what}."
+        )
+
+
+def _folder_name(run_id: Any) -> None:
+    if not isinstance(run_id, str) or not run_id or os.sep in run_id or run_id.startswith("."):
+        raise WorkflowError(f"Expected run_id to be a plain folder name, got {run_id!r}.")
+    if "," in run_id:
+        raise WorkflowError(
+            f"Expected run_id without a comma, got {run_id!r}.",
+            hint="Spark's jobs carry it as a tag, which may have none: use '-' or '_'.",
         )
 
 

@@ -61,9 +61,9 @@ class PreparedRun:
     scratch: Path | None = None
     """The folder of a run that leaves no recording: it is removed with the run."""
     notice: str = ""
-    """What the first `progress.note` says."""
+    """The first `progress.note`."""
     before: Callable[[Callable[[], bool]], None] | None = None
-    """What comes before the first epoch, on the run's thread; its argument says whether the run is to stop."""
+    """Called before the first epoch, on the run's thread; its argument returns whether the run is to stop."""
     publishes: bool = True
     """Whether the results of `write` operators go to their paths when the run is complete."""
     make: Callable[..., Epoch] = Epoch
@@ -180,7 +180,7 @@ class RunThread:
             self._place_interactions(self.context.history.epochs[-1], end=True)
 
     def _record(self, note: Note) -> None:
-        """Log what the desk has for the record."""
+        """Log a held tuple or a decision."""
         fact: Fact
         if isinstance(note, i.NoteHeld):
             held = note.held
@@ -211,19 +211,19 @@ class RunThread:
         except BaseException as second:  # the explanation itself failed: show the first error
             log.debug("could not explain a failure", exc_info=second)
             self.error = error
-        if isinstance(error, RecordingInUse):  # what lies there is another run's by now
+        if isinstance(error, RecordingInUse):  # another run writes the recording by now
             self.recording.close()
         self._log_failure()
         log.debug("run %s failed:\n%s", self.recording.run_id, "".join(traceback.format_exception(error)))
         try:
             if self.recording.log is not None:
-                self.recording.sweep(failed=True)  # the rest of half an epoch is of no use to anybody
+                self.recording.sweep(failed=True)  # nothing reads the files of an attempt that does not count
         except Exception:
             log.debug("run %s: the failed attempt could not be removed", self.recording.run_id, exc_info=True)
         self._end("stopped" if isinstance(self.error, RunStopped) else "failed")
 
     def _log_failure(self) -> None:
-        """What the failed epoch covered, so that its failure can be looked at later."""
+        """Log the input of the failed epoch, so that its failure can be looked at later."""
         if self.stop.is_set() or self.recording.log is None:
             return
         try:

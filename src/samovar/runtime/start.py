@@ -1,6 +1,6 @@
-"""Where a run starts: a new one, one that is taken up again, and (for `samovar.replay.forks`) one that forks.
+"""Where a run starts: a new run, a resumed run, and (for `samovar.replay.forks`) a fork.
 
-Each way prepares a run in its own manner and begins it by `launch`.
+Each of them prepares the run differently and begins it by `launch`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from samovar.compile.analysis import analyse
 from samovar.compile.plan import make_plan
 from samovar.compile.samples import is_drawn
-from samovar.errors import RecordingError, StorageProblem
+from samovar.errors import StorageProblem
 from samovar.graph.workflow import Graph, Marks, OnError, Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.addresses import local_folder
@@ -76,7 +76,7 @@ def first_fact(
     spark: str = spark_version,
     parent: str | None = None,
 ) -> RunStarted:
-    """What the log of a run begins with."""
+    """The first fact of a run's log."""
     return RunStarted(
         at=at,
         format=FORMAT,
@@ -161,7 +161,7 @@ def _new_run(
     storage.check()  # first, since rows of some sources are written into the recording
     written = None
     if any(is_drawn(op) for op in graph.ops.values()):
-        # what samples are drawn from is checked and written down, but is not part of the run
+        # The operators before a sample are checked and recorded, but are not part of the run.
         schemas = {op.name: source_schema(session, op, graph.live.get(op.name)) for op in graph.sources}
         written = analyse(session, graph, schemas).graph
         note("draws samples")
@@ -184,7 +184,7 @@ def _new_run(
     return PreparedRun(context, scratch=scratch, notice=notices[-1])
 
 
-# --- a run that is taken up again -----------------------------------------------------------------------------------
+# --- a run that is resumed ------------------------------------------------------------------------------------------
 
 
 def resume(
@@ -201,8 +201,6 @@ def resume(
     recording = Recording.open(path, write=True)
 
     def prepare() -> PreparedRun:
-        if recording.history().started is None:
-            raise RecordingError("The recording holds no start of a run.", hint="Start the workflow anew.")
         session = spark if spark is not None else spark_session(master=master, conf=conf)
         return _resumed_run(recording, session, flow)
 
@@ -216,7 +214,7 @@ def _resumed_run(recording: Recording, session: SparkSession, flow: Workflow | N
     if notice:
         log.warning("run %s: %s", recording.run_id, notice)
     code, expressions = plans.code, {}
-    if flow is None:  # a workflow that is handed in is taken as it is
+    if flow is None:  # the user's workflow already has the code to go on with
         code = code_at(recording, history, plans.code, len(history.epochs))
         expressions = expressions_at(recording, history, code, len(history.epochs))
     plan = plan_with(session, plans.plan, plans.sources, expressions)

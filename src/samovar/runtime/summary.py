@@ -1,4 +1,4 @@
-"""What can be read off a recording without Spark: its status, counters and results. Takes no lock, runs no code."""
+"""What a recording holds, read without Spark: its status, counters and results. Takes no lock, runs no code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def result_frame(
 
 
 def _result_folders(recording: Recording, history: History, graph: Graph, sink: str) -> list[Path]:
-    """Where the rows lie that a sink kept. Raises for a sink that keeps none."""
+    """The folders of the rows that a sink kept. Raises for a sink that keeps none."""
     names = [o.name for o in graph.sinks]
     if sink not in names:
         raise UnknownName(sink, names, what="a sink")
@@ -60,7 +60,7 @@ def _result_folders(recording: Recording, history: History, graph: Graph, sink: 
 
 
 def _as_spark_has_it(table: pa.Table) -> pa.Table:
-    """The table with the types `DataFrame.toArrow` gives: Parquet files do not tell an instant from a local time."""
+    """The table with the types of `DataFrame.toArrow`: in Parquet files instants and local times look the same."""
     written = (table.schema.metadata or {}).get(b"org.apache.spark.sql.parquet.row.metadata")
     if written is None:
         return table
@@ -75,17 +75,17 @@ def _as_spark_has_it(table: pa.Table) -> pa.Table:
     schema = to_arrow_schema(kinds, timezone="UTC")
     if schema.names != table.schema.names:
         return table
-    made = pa.schema([pa.field(f.name, _nullable(f.type), metadata=f.metadata) for f in schema])
+    schema = pa.schema([pa.field(f.name, _nullable(f.type), metadata=f.metadata) for f in schema])
     arrays = []
-    for column, field, kind in zip(table.columns, made, kinds.fields, strict=True):
+    for column, field, kind in zip(table.columns, schema, kinds.fields, strict=True):
         _check_whole(column.type, field.name)
         srid = kind.dataType.srid if isinstance(kind.dataType, SPATIAL) else None
         arrays.append(column.cast(field.type) if srid is None else _located(column, field, srid))
-    return pa.table(arrays, schema=made)
+    return pa.table(arrays, schema=schema)
 
 
 def _check_whole(kind: pa.DataType, name: str) -> None:
-    """Raise for a VARIANT that lies in several columns: reading one of them would lose values."""
+    """Raise for a VARIANT that is stored in several columns: reading one of them would lose values."""
     if pa.types.is_struct(kind):
         names = [f.name for f in kind]
         if "metadata" in names and "typed_value" in names:
@@ -98,7 +98,7 @@ def _check_whole(kind: pa.DataType, name: str) -> None:
 
 
 def _located(column: pa.ChunkedArray, field: pa.Field, srid: int) -> pa.ChunkedArray:
-    """Geometries as Spark has them: the form in the file, and the SRID that their type tells."""
+    """Geometries as Spark has them: the bytes of the file, and the SRID of their type."""
     chunks = [
         pa.StructArray.from_arrays(
             [pa.array([srid] * len(chunk), pa.int32()), chunk.cast(pa.binary())],
@@ -136,13 +136,14 @@ def past_progress(recording: Recording) -> Progress:
     at = [f.at for f in recording.facts()]
     status = status_of(recording)
     seconds = at[-1] - at[0] if at else 0.0
-    made = recorded_progress(recording, history, operators, status, seconds)
-    return replace(made, fraction=1.0 if status == "completed" else 0.0)
+    progress = recorded_progress(recording, history, operators, status, seconds)
+    return replace(progress, fraction=1.0 if status == "completed" else 0.0)
 
 
 def recorded_progress(
     recording: Recording, history: History, operators: Iterable[Op], status: Status, seconds: float
 ) -> Progress:
+    """Counters of the committed epochs; rates of the last one."""
     totals = history.totals()
     last = history.epochs[-1] if history.epochs else None
     entries: dict[str, dict[int, int]] = {}
@@ -152,14 +153,14 @@ def recorded_progress(
             for f in files:
                 entries.setdefault(name, {})[f.bucket] = f.entries
                 state_bytes[name] = f.size if f.full else state_bytes.get(name, 0) + f.size
-    made = []
+    figures = []
     for op in operators:
         counted = totals.get(op.name)
         recent = last.counters.get(op.name) if last is not None else None
         rate = 0.0
         if last is not None and recent is not None and last.seconds > 0:
             rate = (sum(recent.taken) or recent.given) / last.seconds
-        made.append(
+        figures.append(
             OperatorProgress(
                 op.name,
                 op.kind,
@@ -172,5 +173,12 @@ def recorded_progress(
         )
     workflow = history.started.workflow if history.started else ""
     return Progress(
-        recording.run_id, workflow, status, len(history.epochs), 0.0, seconds, tuple(made), history.rejected()
+        recording.run_id,
+        workflow,
+        status,
+        len(history.epochs),
+        0.0,
+        seconds,
+        tuple(figures),
+        history.rejected(),
     )

@@ -1,12 +1,13 @@
 """Trying an operator on a few rows: a small run of its own, over the first rows of each source.
 
-The rows are the first that come of the first `sample` rows of each source (of the first of its files), so that a trial
-is quick however large the sources are. A join or a filter may leave fewer than asked for, or none. Nothing is kept.
+The rows are the first that result from the first `sample` rows of each source (of the first of its files), so that a
+trial is quick however large the sources are. A join or a filter may leave fewer rows, or none. Nothing is kept.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ __all__ = ["Trial", "try_operator"]
 
 @dataclass(frozen=True)
 class Trial:
-    """What an operator was given on each port, what it gave, and the error that ended it."""
+    """The rows an operator got on each port (`given`), its output, and the error that ended it."""
 
     given: list[pa.Table] = field(default_factory=list)
     result: pa.Table | None = None
@@ -46,7 +47,7 @@ def try_operator(
     seconds: float = 60,
     scratch: Path | None = None,
 ) -> Trial:
-    """Run an operator on at most `rows` rows a port. Raises what is wrong with what leads to it.
+    """Run an operator on at most `rows` rows a port. Raises errors of the operators before it.
 
     `scratch`: the folder to work in, which all hosts of a cluster must see (default: see `new_scratch`).
     """
@@ -58,33 +59,31 @@ def try_operator(
             operator=name,
         )
     live: dict[str, Any] = dict(graph.live)
-    made: dict[str, Op] = {}
+    before: dict[str, Op] = {}
     for op in graph.ops.values():
         if isinstance(op, ops.SOURCES):
             live[op.name] = _start(spark, op, graph.live.get(op.name)).limit(sample)
-            made[op.name] = ops.FrameSource(name=op.name)
+            before[op.name] = ops.FrameSource(name=op.name)
         elif not isinstance(op, ops.SINKS):
-            made[op.name] = op
-    tried = made.pop(name)
-    firsts = [_fresh(f"{up} first", graph.ops, made) for up in tried.inputs]
-    given = _run(
-        flow.name, made, live, dict(zip(firsts, tried.inputs, strict=True)), rows, spark, seconds, scratch
-    )
+            before[op.name] = op
+    tried = before.pop(name)
+
+    def run(operators: dict[str, Op], sinks: dict[str, str], rows: int) -> dict[str, pa.Table]:
+        small = _with_sinks(flow.name, operators, live, sinks, rows)
+        return _results(small, sinks, spark, seconds, scratch)
+
     if not tried.inputs:
-        return Trial(
-            result=_run(flow.name, {name: tried}, live, {"result": name}, rows, spark, seconds, scratch)[
-                "result"
-            ]
-        )
+        return Trial(result=run({name: tried}, {"result": name}, rows)["result"])
+    firsts = [_fresh(f"{up} first", graph.ops, before) for up in tried.inputs]
+    given = run(before, dict(zip(firsts, tried.inputs, strict=True)), rows)
     alone: dict[str, Op] = {first: ops.FrameSource(name=first) for first in firsts}
     alone[name] = msgspec.structs.replace(tried, inputs=tuple(firsts))
     live.update({first: spark.createDataFrame(given[first]) for first in firsts})
     tables = [given[first] for first in firsts]
     try:
-        found = _run(flow.name, alone, live, {"result": name}, rows * 10, spark, seconds, scratch)
+        return Trial(tables, run(alone, {"result": name}, rows * 10)["result"])
     except SamovarError as error:
         return Trial(tables, None, error)
-    return Trial(tables, found["result"])
 
 
 def _start(spark: SparkSession, op: Op, live: Any) -> DataFrame:
@@ -103,30 +102,28 @@ def _start(spark: SparkSession, op: Op, live: Any) -> DataFrame:
 
 
 def _fresh(name: str, *taken: Any) -> str:
+    """A name that is not taken."""
     while any(name in names for names in taken):
         name += "_"
     return name
 
 
-def _run(
-    name: str,
-    made: dict[str, Op],
-    live: dict[str, Any],
-    sinks: dict[str, str],
-    rows: int,
-    spark: SparkSession,
-    seconds: float,
-    scratch: Path | None,
-) -> dict[str, pa.Table]:
-    """The first rows of some operators, under the names of `sinks`."""
-    if not sinks:
-        return {}
-    all_ops = dict(made)
+def _with_sinks(
+    name: str, operators: dict[str, Op], live: dict[str, Any], sinks: dict[str, str], rows: int
+) -> Workflow:
+    """A workflow that keeps the first rows of some operators; `sinks`: the names they are kept by."""
+    every = dict(operators)
     for number, (sink, of) in enumerate(sinks.items()):
-        limit = _fresh(f"limit {number}", all_ops, sinks)
-        all_ops[limit] = ops.Limit(name=limit, inputs=(of,), n=rows)
-        all_ops[sink] = ops.Sink(name=sink, inputs=(limit,))
-    flow = Workflow.of(name, all_ops.values(), {n: v for n, v in live.items() if n in all_ops})
+        limit = _fresh(f"limit {number}", every, sinks)
+        every[limit] = ops.Limit(name=limit, inputs=(of,), n=rows)
+        every[sink] = ops.Sink(name=sink, inputs=(limit,))
+    return Workflow.of(name, every.values(), {n: v for n, v in live.items() if n in every})
+
+
+def _results(
+    flow: Workflow, sinks: Iterable[str], spark: SparkSession, seconds: float, scratch: Path | None
+) -> dict[str, pa.Table]:
+    """The rows of some sinks, from a run that leaves nothing behind."""
     folder = new_scratch("trial-", scratch)
     try:
         run = flow.start(spark=spark, record=folder, interactive=False)

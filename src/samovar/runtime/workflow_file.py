@@ -1,7 +1,7 @@
-"""The workflow as a recording keeps it: operators as data, code as pickles by value (and as text where it can be had).
+"""The workflow in a recording: operators as data, code as pickles by value (and as text where it is available).
 
-Unlike a document made for people, it holds everything: live DataFrames (as names of kept inputs) and Columns without a
-SQL form (as the text they print, named in `opaque`, so that nobody takes it for SQL).
+Unlike a document for people, it holds everything: live DataFrames (as names of kept inputs) and Columns without a SQL
+form (as the text they print, named in `opaque`, so that nobody takes that text for SQL).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from samovar.errors import RecordingCorrupt, RecordingError, WorkflowError
 from samovar.graph import operators as ops
-from samovar.graph.code import function_from_code, function_source, operator_from_code, source_of
+from samovar.graph.code import function_from_code, operator_from_code, with_source
 from samovar.graph.operators.base import Op, current_fields
 from samovar.graph.workflow import Graph, Workflow
 from samovar.record.state_files import PYTHON
@@ -57,29 +57,21 @@ def write_down(
 
 
 def _with_text(op: Op, live: Any) -> Op:
-    """The code as text beside the pickle, for people; left out where it cannot be had."""
+    """The operator with its code as text beside the pickle, for people; as it is where no text is available."""
     try:
-        if isinstance(op, ops.Python) and not op.code:
-            found = source_of(live)
-            return msgspec.structs.replace(
-                op, code=found.code, class_name=found.class_name, params=found.params
-            )
-        if isinstance(op, ops.Batches) and not op.code:
-            text = function_source(live)
-            return msgspec.structs.replace(op, code=text.code, function=text.function)
+        return with_source(op, live) if isinstance(op, ops.Python | ops.Batches) and not op.code else op
     except WorkflowError:
-        pass
-    return op
+        return op
 
 
 def read_graph(recording: Recording) -> Graph:
     """The workflow as it was, without live code. Runs nothing."""
     written = recording.read_json("workflow.json")
     try:
-        found = [msgspec.convert(current_fields(o), _AnyOp) for o in written["operators"]]
+        operators = [msgspec.convert(current_fields(o), _AnyOp) for o in written["operators"]]
     except (msgspec.ValidationError, KeyError) as error:
         raise RecordingCorrupt(f"The workflow of {recording.path} cannot be read: {error}.") from error
-    return Graph(written["name"], {o.name: o for o in found})
+    return Graph(written["name"], {o.name: o for o in operators})
 
 
 def read_workflow(recording: Recording) -> Workflow:
@@ -92,9 +84,9 @@ def read_workflow(recording: Recording) -> Workflow:
 
 
 def read_code(recording: Recording, graph: Graph, history: History) -> tuple[Graph, dict[str, bytes]]:
-    """The graph with its recorded code made live, and the pickles. Loading them runs code of the recording.
+    """The graph with its recorded code loaded, and the pickles. Loading them runs code of the recording.
 
-    Code that another version of Python compiled would crash this one: it is made from its text, where there is one.
+    Code that another version of Python compiled would crash this one: it is compiled from its text, where there is one.
     """
     opaque = recording.read_json("workflow.json").get("opaque") or []
     if opaque:
@@ -126,14 +118,16 @@ def read_code(recording: Recording, graph: Graph, history: History) -> tuple[Gra
 
 
 def _other_python(history: History) -> str:
-    """The version of Python that compiled a run's code, as 3.11, if that is not this one; else empty."""
+    """The version of Python that compiled a run's code, such as 3.11, if it is another than this one; else empty."""
     python = ".".join(history.started.python.split(".")[:2]) if history.started is not None else ""
     return python if python.count(".") and python != PYTHON else ""
 
 
 def _from_text(op: Op, python: str, history: History) -> Any:
-    """An operator's code made from its text. Raises RecordingError where only compiled code is left."""
-    later = any(op.name in change.operators for change in history.changes)  # kept compiled alone
+    """An operator's code compiled from its text. Raises RecordingError where there is no text."""
+    later = any(
+        op.name in change.operators for change in history.changes
+    )  # modified code is kept without its text
     try:
         if isinstance(op, ops.Python) and op.code and not later:
             return operator_from_code(op)

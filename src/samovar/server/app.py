@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 from samovar.errors import SamovarError
 from samovar.ids import VERSION
 from samovar.server.auth import Guard
-from samovar.server.error_answers import problem_data, status_of
+from samovar.server.error_answers import problem_data, problem_fields, status_of
 from samovar.server.limits import SizeGuard, TooLarge
 from samovar.server.routes import (
     chart_routes,
@@ -46,10 +46,17 @@ _MISSING = """<!doctype html><meta charset="utf-8"><title>Samovar</title>
 
 
 class AsciiResponse(JSONResponse):
-    """JSON in ASCII, so that text which is no Unicode (half a pair) is given back as it came."""
+    """JSON in ASCII, so that text with half a surrogate pair, which UTF-8 cannot encode, is returned as it came."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _Assets(StaticFiles):
+    """The scripts and styles of the GUI. Before they are built, requests for them are answered with 404."""
+
+    async def check_config(self) -> None:
+        """Starlette raises here when the folder is missing; it may be built while the server runs."""
 
 
 def make_app(
@@ -98,30 +105,21 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(TooLarge)
     async def too_large(_: Request, error: TooLarge) -> AsciiResponse:
-        problem = {"kind": "TooLarge", "message": error.detail, "hint": error.hint, "operator": None}
+        problem = problem_fields("TooLarge", error.detail, error.hint)
         return AsciiResponse({"error": problem}, error.status_code, {"connection": "close"})
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_: Request, error: RequestValidationError) -> AsciiResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        problem = {
-            "kind": "BadRequest",
-            "message": f"{where}: {first['msg']}.",
-            "hint": "See /openapi.json for what this route takes.",
-            "operator": None,
-        }
-        return AsciiResponse({"error": problem}, 422)
+        hint = "See /openapi.json for what this route takes."
+        return AsciiResponse({"error": problem_fields("BadRequest", f"{where}: {first['msg']}.", hint)}, 422)
 
     @app.exception_handler(UnicodeError)
     async def no_text(_: Request, error: UnicodeError) -> AsciiResponse:
-        problem = {
-            "kind": "BadRequest",
-            "message": f"Expected text in Unicode, got {error}.",
-            "hint": None,
-            "operator": None,
-        }
-        return AsciiResponse({"error": problem}, 422)
+        return AsciiResponse(
+            {"error": problem_fields("BadRequest", f"Expected text in Unicode, got {error}.")}, 422
+        )
 
 
 def _serve_pages(app: FastAPI, static: Path) -> None:
@@ -132,4 +130,4 @@ def _serve_pages(app: FastAPI, static: Path) -> None:
             return HTMLResponse(_MISSING, 503)
         return FileResponse(page, headers={"cache-control": "no-cache"})
 
-    app.mount("/assets", StaticFiles(directory=static / "assets", check_dir=False), name="assets")
+    app.mount("/assets", _Assets(directory=static / "assets", check_dir=False), name="assets")

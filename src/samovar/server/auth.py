@@ -7,25 +7,21 @@ come from a page of this server (`Origin`), and requests to a server on loopback
 so that no other site's page can use the browser's cookie.
 
 Behind a proxy, pages come from the proxy's address, the public one: it counts as an address of this server, whether the
-proxy hands on its own `Host` or not. If that address has TLS, the cookie goes over nothing else.
+proxy sends its own `Host` or not. If that address has TLS, the browser sends the cookie over TLS alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Guard"]
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -33,22 +29,23 @@ _PAGE = """<!doctype html><meta charset="utf-8"><title>Samovar</title>
 <body style="font: 16px/1.5 system-ui; max-width: 40em; margin: 4em auto">
 <h1>This workbench needs its token</h1>
 <p>Open the link that <code>samovar serve</code> printed: it ends in <code>?token=...</code></p></body>"""
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws: wss:; "
-        b"frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ws: wss:; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
-]
+}
+_MONTH = 30 * 24 * 3600
+"""Seconds for which a browser keeps the cookie."""
 
 
 class Guard:
     """ASGI middleware: lets a request through, or answers it itself with 401 or 403."""
 
-    def __init__(self, app: App, *, token: str, loopback: bool = True, public: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, loopback: bool = True, public: str | None = None) -> None:
         self._app = app
         self._token = token
         self._cookie = hmac.new(token.encode(), b"samovar cookie", hashlib.sha256).hexdigest()
@@ -60,84 +57,69 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        problem = self._foreign(scope, headers)
-        if problem is not None:
-            await _refuse(scope, receive, send, 403, *problem)
-            return
-        given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True))
-        by_query = _same(given.get("token", ""), self._token)
-        if not (by_query or self._by_header(headers) or self._by_cookie(headers)):
-            await _refuse(
-                scope,
-                receive,
-                send,
-                401,
-                "Expected the server's token, got none or another.",
-                "Open the link that `samovar serve` printed, or send 'Authorization: Bearer <token>'.",
-            )
-            return
-        if by_query and scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
-            await self._welcome(scope, send, given)
-            return
-        await self._app(scope, receive, _with_headers(send))
+        request = HTTPConnection(scope)
+        by_query = _same(request.query_params.get("token", ""), self._token)
+        foreign = self._foreign(request)
+        answer: Response | None = None
+        if foreign is not None:
+            answer = _refusal(403, *foreign)
+        elif not (by_query or self._by_header(request) or self._by_cookie(request)):
+            answer = _no_token(page=scope["path"] == "/")
+        elif by_query and scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/":
+            answer = self._welcome(request)
+        if answer is None:
+            await self._app(scope, receive, _with_headers(send))
+        elif scope["type"] == "http":
+            await answer(scope, receive, _with_headers(send))
+        else:
+            await receive()  # the request to connect; closing before accepting it is answered with 403
+            await send({"type": "websocket.close", "code": 4000 + answer.status_code})
 
-    def _by_header(self, headers: dict[str, str]) -> bool:
-        kind, _, value = headers.get("authorization", "").partition(" ")
+    def _by_header(self, request: HTTPConnection) -> bool:
+        kind, _, value = request.headers.get("authorization", "").partition(" ")
         return kind.lower() in ("bearer", "token") and _same(value.strip(), self._token)
 
-    def _by_cookie(self, headers: dict[str, str]) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(headers))
-        except CookieError:
-            return False
-        return cookie is not None and _same(cookie.value, self._cookie)
+    def _by_cookie(self, request: HTTPConnection) -> bool:
+        return _same(request.cookies.get(_cookie_name(request), ""), self._cookie)
 
-    def _foreign(self, scope: Scope, headers: dict[str, str]) -> tuple[str, str] | None:
-        """What is wrong with where a request comes from or goes to; None when nothing is."""
-        host = headers.get("host", "")
+    def _foreign(self, request: HTTPConnection) -> tuple[str, str] | None:
+        """What is wrong with where a request comes from or goes to, and a hint; None when nothing is."""
+        host = request.headers.get("host", "")
         if self._loopback and _name(host) not in self._names:
             return (
                 f"Expected a request to this machine, got one to {host!r}.",
                 "Use the printed link; behind a proxy, start the server with --public-url and the proxy's address.",
             )
-        if scope["type"] == "http" and scope["method"] in _SAFE:
+        if request.scope["type"] == "http" and request.scope["method"] in _SAFE:
             return None
-        origin = headers.get("origin")
-        if origin is not None and origin.lower() == self._public:
+        origin = request.headers.get("origin")
+        if origin is None or origin.lower() == self._public:
             return None
-        if origin is not None and origin.partition("://")[2].lower() != host.lower():
+        if origin.partition("://")[2].lower() != host.lower():
             return (
                 f"Expected a request from a page of this server, got one from {origin!r}.",
                 "Other sites may not use the workbench; a program sends no Origin, and the token in a header.",
             )
         return None
 
-    async def _welcome(self, scope: Scope, send: Send, given: dict[str, str]) -> None:
-        """The printed link: keep the token as a cookie, and take it out of the address."""
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        rest = urlencode({k: v for k, v in given.items() if k != "token"})
-        cookie = f"{cookie_name(headers)}={self._cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"
-        if self._public is not None and self._public.startswith("https://"):
-            cookie += "; Secure"
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 303,
-                "headers": [
-                    (b"location", f"/?{rest}".rstrip("?").encode("latin-1")),
-                    (b"set-cookie", cookie.encode("latin-1")),
-                    (b"cache-control", b"no-store"),
-                    *_HEADERS,
-                ],
-            }
+    def _welcome(self, request: HTTPConnection) -> Response:
+        """The answer to the printed link: sets the token as a cookie, and removes it from the address."""
+        rest = urlencode({k: v for k, v in request.query_params.items() if k != "token"})
+        answer = RedirectResponse(f"/?{rest}".rstrip("?"), 303, {"cache-control": "no-store"})
+        answer.set_cookie(
+            _cookie_name(request),
+            self._cookie,
+            max_age=_MONTH,
+            httponly=True,
+            samesite="strict",
+            secure=self._public is not None and self._public.startswith("https://"),
         )
-        await send({"type": "http.response.body", "body": b""})
+        return answer
 
 
-def cookie_name(headers: dict[str, str]) -> str:
+def _cookie_name(request: HTTPConnection) -> str:
     """Cookies are shared by all ports of a machine: each server has one of its own."""
-    port = headers.get("host", "").rpartition(":")[2]
+    port = request.headers.get("host", "").rpartition(":")[2]
     return f"samovar-{port}" if port.isdigit() else "samovar"
 
 
@@ -153,25 +135,25 @@ def _name(host: str) -> str:
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            MutableHeaders(scope=message).update(_HEADERS)
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, message: str, hint: str) -> None:
-    if scope["type"] == "websocket":
-        await receive()  # the request to connect; closing before accepting it is answered with 403
-        await send({"type": "websocket.close", "code": 4401 if status == 401 else 4403, "reason": message})
-        return
-    page = status == 401 and scope["path"] == "/"
-    body = _PAGE if page else json.dumps({"error": {"kind": "Refused", "message": message, "hint": hint}})
-    kind = b"text/html; charset=utf-8" if page else b"application/json"
-    encoded = body.encode()
-    headers = [(b"content-type", kind), (b"content-length", str(len(encoded)).encode()), *_HEADERS]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": encoded})
+def _refusal(status: int, message: str, hint: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"kind": "Refused", "message": message, "hint": hint}}, status, headers)
+
+
+def _no_token(*, page: bool) -> Response:
+    bearer = {"www-authenticate": "Bearer"}
+    if page:
+        return HTMLResponse(_PAGE, 401, bearer)
+    return _refusal(
+        401,
+        "Expected the server's token, got none or another.",
+        "Open the link that `samovar serve` printed, or send 'Authorization: Bearer <token>'.",
+        bearer,
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from samovar import errors
 
-__all__ = ["problem_data", "status_of"]
+__all__ = ["problem_data", "problem_fields", "status_of"]
 
 _STATUS: tuple[tuple[type[errors.SamovarError], int], ...] = (
     (errors.NotInWorkspace, 404),
@@ -28,10 +28,12 @@ def status_of(error: errors.SamovarError) -> int:
 
 
 def problem_data(error: errors.SamovarError) -> dict[str, Any]:
-    """An error as plain data: kind, message, hint, operator."""
-    return {
-        "kind": type(error).__name__,
-        "message": error.text,
-        "hint": error.hint,
-        "operator": error.operator,
-    }
+    """An error of the library as plain data."""
+    return problem_fields(type(error).__name__, error.text, error.hint, error.operator)
+
+
+def problem_fields(
+    kind: str, message: str, hint: str | None = None, operator: str | None = None
+) -> dict[str, Any]:
+    """The form in which every problem is sent."""
+    return {"kind": kind, "message": message, "hint": hint, "operator": operator}

@@ -1,10 +1,10 @@
-"""Values as JSON can hold them. However large a value is, what is made of it is small: containers are cut. Pure."""
+"""Values as JSON can hold them. However large a value is, its JSON is small: containers are cut. Pure."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -15,8 +15,18 @@ from samovar.record.log import Counters
 from samovar.replay.moment import Moment, StepInfo
 from samovar.replay.trace.model import ABSENT, StateChange
 from samovar.runtime.live.inspection import InFlight, Inspection
+from samovar.text import shown
 
-__all__ = ["change_data", "inspection_data", "moment_data", "plain", "row_data", "state_data", "step_data"]
+__all__ = [
+    "change_data",
+    "inspection_data",
+    "map_data",
+    "moment_data",
+    "plain",
+    "row_data",
+    "state_data",
+    "step_data",
+]
 
 _ENTRIES = 100
 """Entries of a container inside a value."""
@@ -38,21 +48,19 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if len(value) <= _LETTERS else value[:_LETTERS] + " ..."
     if value is ABSENT:
         return {"$absent": True}
-    if isinstance(value, datetime | date | time):
-        return str(value)
-    if isinstance(value, Decimal | timedelta):
+    if isinstance(value, datetime | date | time | timedelta | Decimal):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return {"$binary": base64.b64encode(bytes(value)[:_LETTERS]).decode()}
     if depth >= _DEPTH:
-        return {"$text": _text(value)[:200]}
+        return {"$text": shown(value, 200)}
     if isinstance(value, Mapping):
         return _mapping(value, depth)
     if isinstance(value, list | tuple | AbstractSet):
         return _items(value, depth)
-    if hasattr(value, "item") and not hasattr(value, "__len__"):  # a number of numpy's
+    if hasattr(value, "item") and not hasattr(value, "__len__"):  # a NumPy number
         return plain(value.item(), depth + 1)
-    return {"$text": _text(value)}
+    return {"$text": shown(value, _LETTERS)}
 
 
 def _mapping(value: Mapping[Any, Any], depth: int) -> Any:
@@ -64,46 +72,36 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> Any:
     return {"$map": [[plain(k, depth + 1), plain(v, depth + 1)] for k, v in entries], "$more": more}
 
 
-def _items(value: Iterable[Any], depth: int) -> Any:
-    made = [plain(v, depth + 1) for v in islice(value, _ENTRIES + 1)]
-    if len(made) <= _ENTRIES:
-        return made
-    return {"$list": made[:_ENTRIES], "$more": max(1, _length(value) - _ENTRIES)}
-
-
-def _length(value: Any) -> int:
-    try:
-        return len(value)
-    except TypeError:
-        return 0
-
-
-def _text(value: Any) -> str:
-    try:
-        return repr(value)[:_LETTERS]
-    except Exception as error:  # a repr of the user's
-        return f"<{type(value).__name__}: its repr raised {type(error).__name__}>"
+def _items(value: Collection[Any], depth: int) -> Any:
+    items = [plain(v, depth + 1) for v in islice(value, _ENTRIES + 1)]
+    if len(items) <= _ENTRIES:
+        return items
+    return {"$list": items[:_ENTRIES], "$more": len(value) - _ENTRIES}
 
 
 def row_data(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A row, column by column."""
+    """A row as JSON holds it, column by column."""
     return None if row is None else {str(k): plain(v) for k, v in row.items()}
 
 
 def state_data(state: Mapping[str, Any]) -> dict[str, Any]:
     """A state by its names: maps as their first entries, other values whole."""
-    made: dict[str, Any] = {}
-    for name, value in state.items():
-        if isinstance(value, Mapping):
-            entries = [[plain(k), plain(v)] for k, v in islice(value.items(), _ENTRIES)]
-            made[name] = {"kind": "map", "size": len(value), "start": 0, "entries": entries}
-        else:
-            made[name] = {"kind": "value", "value": plain(value)}
-    return made
+    return {
+        name: map_data(value, 0, islice(value.items(), _ENTRIES))
+        if isinstance(value, Mapping)
+        else {"kind": "value", "value": plain(value)}
+        for name, value in state.items()
+    }
+
+
+def map_data(value: Mapping[Any, Any], start: int, entries: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    """A page of a map: some of its entries, the first of which has the number `start`."""
+    pairs = [[plain(k), plain(v)] for k, v in entries]
+    return {"kind": "map", "size": len(value), "start": start, "entries": pairs}
 
 
 def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]:
-    """An operator of a run that goes on: its state, and what it has in flight (None: nobody asked)."""
+    """An operator of a run that has not ended: its state, and its tuples in flight (None: not asked for)."""
     return {
         "operator": seen.operator,
         "epoch": seen.epoch,
@@ -117,7 +115,7 @@ def inspection_data(seen: Inspection, flying: InFlight | None) -> dict[str, Any]
 
 
 def change_data(change: StateChange) -> dict[str, Any]:
-    """What a step changed."""
+    """A change of an operator's state as plain data."""
     return {
         "operator": change.operator,
         "name": change.name,
@@ -129,7 +127,7 @@ def change_data(change: StateChange) -> dict[str, Any]:
 
 
 def step_data(step: StepInfo) -> dict[str, Any]:
-    """A computation step."""
+    """A computation step as plain data; outputs and changes are cut to a hundred."""
     return {
         "operator": step.operator,
         "port": step.port,
@@ -142,16 +140,11 @@ def step_data(step: StepInfo) -> dict[str, Any]:
 def moment_data(id: str, moment: Moment, operators: Iterable[str]) -> dict[str, Any]:
     """A moment: where it is, the counters, the step that led there, what changed since the moment before."""
     last = moment.last
-    counters = moment.counters
+    counters = {op: moment.counters.get(op, Counters()) for op in operators}
     return {
         "moment": id,
         "epoch": moment.epoch,
-        "counters": {
-            op: {"taken": list(counters[op].taken), "given": counters[op].given}
-            if op in counters
-            else {"taken": list(Counters().taken), "given": 0}
-            for op in operators
-        },
+        "counters": {op: {"taken": list(c.taken), "given": c.given} for op, c in counters.items()},
         "last": None if last is None else step_data(last),
         "changes": [change_data(c) for c in moment.changes[:_ENTRIES]],
     }

@@ -1,4 +1,4 @@
-"""News for everybody who is connected: executions as they change. Threads publish, the event loop hands out."""
+"""News for everybody who is connected: executions as they change. Threads publish, the event loop sends."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class Live:
         self._listeners: set[Outbox[str]] = set()
 
     def attach(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Say which loop the listeners are on; None: it has ended."""
+        """Set the event loop of the listeners; None: it has ended."""
         self._loop = loop
 
     def publish(self, kind: str, data: Any) -> None:
-        """Tell everybody."""
+        """Send news to all listeners."""
         loop = self._loop
         if loop is None:
             return
         text = json.dumps({"kind": kind, "data": data})
         try:
-            loop.call_soon_threadsafe(self._tell, text)
+            loop.call_soon_threadsafe(self._send, text)
         except RuntimeError:  # the loop has just ended
             self._loop = None
 
-    def _tell(self, text: str) -> None:
+    def _send(self, text: str) -> None:
         for listener in self._listeners:
             listener.put(text)
 
     def add(self, listener: Outbox[str]) -> None:
-        """Take a listener in."""
+        """Add a listener."""
         self._listeners.add(listener)
 
     def remove(self, listener: Outbox[str]) -> None:
-        """Let a listener go."""
+        """Remove a listener."""
         self._listeners.discard(listener)

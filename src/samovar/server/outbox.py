@@ -1,7 +1,7 @@
 """What waits to be sent to one person's browser: bounded in number and in bytes.
 
-One who does not keep up is let go: what waits is dropped, and the connection ends; the browser connects again and gets
-all as it is then. A single message is taken however large it is, when nothing else waits: a whole document may be one.
+A browser that does not keep up is disconnected: what waits is dropped, and the browser connects again and gets
+everything as it is then. When nothing else waits, a message may have any size: a whole document may be one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, TypeVar
 
-__all__ = ["Outbox"]
+__all__ = ["Message", "Outbox"]
 
 Message = TypeVar("Message", bytes, str)
 _MESSAGES = 5000
@@ -28,7 +28,7 @@ class Outbox(Generic[Message]):
 
     @property
     def bytes(self) -> int:
-        """How much waits."""
+        """The size of all messages that wait."""
         return self._bytes
 
     def put(self, message: Message) -> None:

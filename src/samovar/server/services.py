@@ -1,11 +1,12 @@
-"""The parts of the server, made once and shared by all routes."""
+"""The parts of the server, created once and shared by all routes."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Annotated, cast
 
+from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from samovar.server.documents.document_check import Checker
@@ -19,12 +20,12 @@ from samovar.server.runs.notebook import Notebooks
 from samovar.server.spark_service import Engine
 from samovar.server.workspace import Workspace
 
-__all__ = ["Parts", "parts"]
+__all__ = ["Parts", "The"]
 
 
 @dataclass
 class Parts:
-    """What routes work with."""
+    """The parts of the server that routes use."""
 
     workspace: Workspace
     engine: Engine
@@ -46,7 +47,7 @@ class Parts:
         self.journeys = Journeys(self.engine)
 
     def rest_when_idle(self, minutes: float) -> None:
-        """Give Spark's memory back whenever nobody has needed it for so long; looked at several times in that time."""
+        """Free Spark's memory whenever nobody has used it for this long; checked several times within it."""
 
         def work() -> None:
             while not self._closed.wait(min(30.0, minutes * 15)):
@@ -57,7 +58,7 @@ class Parts:
         threading.Thread(target=work, name="samovar-idle", daemon=True).start()
 
     def close(self) -> None:
-        """Stop runs, close recordings and rooms, and give the workspace's lock back."""
+        """Stop runs, close recordings and rooms, and release the workspace's lock."""
         self._closed.set()
         self.executions.close()
         self.live.attach(None)
@@ -67,6 +68,9 @@ class Parts:
         self.workspace.close()
 
 
-def parts(connection: HTTPConnection) -> Parts:
-    """The parts of the server a request or a WebSocket is at; for FastAPI's `Depends`."""
+def _parts(connection: HTTPConnection) -> Parts:
     return cast(Parts, connection.app.state.parts)
+
+
+The = Annotated[Parts, Depends(_parts)]
+"""The type of a route's argument for the parts of the server."""

@@ -1,10 +1,10 @@
 """The one Spark session of the server: started when it is first needed, or warmed up in the background.
 
-A session nobody asked for in a while can be given back (`rest`): Spark and its Java process end, and with them the
-memory they hold. The next one who asks starts it anew, which takes seconds.
+A session that nobody used for a while can be stopped (`rest`): Spark and its Java process end, which frees their
+memory. The next request for the session starts it again, which takes seconds.
 
-The session has the settings that confine SQL (sql_reach.py), also one that was brought along; to that one they are
-put back at the end.
+The session has the settings that confine SQL (sql_reach.py). A session that the caller brought has them too, and gets
+its former settings back at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Engine"]
 
 
 class Engine:
-    """Gives the session; all callers get the same. Threads wait while it starts."""
+    """Returns the session, the same to all callers. Threads wait while it starts."""
 
     def __init__(
         self,
@@ -35,23 +35,23 @@ class Engine:
         self._conf = dict(conf or {})
         self._session = session
         self._own = session is None
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._used = time.monotonic()
         self._before = _confined(session) if session is not None else {}
 
     @property
     def idle(self) -> float:
-        """Seconds since somebody asked for the session; 0 while there is none, or it is somebody else's."""
+        """Seconds since the session was last used; 0 while there is none, or where the caller brought it."""
         return time.monotonic() - self._used if self._own and self._session is not None else 0.0
 
     @property
     def ready(self) -> bool:
-        """Whether the session is there, so that asking for it takes no time."""
+        """Whether the session is there, so that `session` returns at once."""
         return self._session is not None
 
     def session(self) -> SparkSession:
-        """The session; starting it takes seconds."""
-        with self._guard:
+        """The session, started if there is none, which takes seconds."""
+        with self._lock:
             self._used = time.monotonic()
             if self._session is None:
                 from samovar.runtime.spark.session import spark_session
@@ -75,7 +75,7 @@ class Engine:
         threading.Thread(target=work, name="samovar-warm-up", daemon=True).start()
 
     def close(self) -> None:
-        """Stop the session, if it was started here; otherwise put back its settings."""
+        """Stop the session, if it was started here; otherwise restore its settings."""
         if not self._own and self._session is not None:
             for key, value in self._before.items():
                 self._session.conf.unset(key) if value is None else self._session.conf.set(key, value)
@@ -84,10 +84,10 @@ class Engine:
             self._session = None
 
     def rest(self) -> None:
-        """End Spark and its Java process until the session is asked for again. Nothing may be using it."""
+        """Stop Spark and its Java process until `session` is called again. Nothing may be using it."""
         from samovar.runtime.spark.session import end_java
 
-        with self._guard:
+        with self._lock:
             if self._own and self._session is not None:
                 self._session.stop()
                 self._session = None
@@ -95,7 +95,7 @@ class Engine:
 
 
 def _confined(session: SparkSession) -> dict[str, str | None]:
-    """Give a session the server's settings; the answer is what they were."""
+    """Set the server's settings on a session; returns the former ones."""
     before = {key: session.conf.get(key, None) for key in SESSION}
     for key, value in SESSION.items():
         session.conf.set(key, value)

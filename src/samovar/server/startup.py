@@ -29,7 +29,7 @@ def check_packages() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise EnvironmentProblem(
-            f"Expected the packages of the workbench, {', '.join(missing)} not found.",
+            f"Packages of the workbench are not installed: {', '.join(missing)}.",
             hint="Install them: pip install 'samovar[server]'.",
         )
 
@@ -49,10 +49,10 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve a workspace until the process is told to end. `ready` is given the link once connections are taken.
+    """Serve a workspace until the process ends. `ready` receives the link once the server accepts connections.
 
-    `idle`: after so many minutes without work Spark is ended until it is needed again; 0: never. `example`: the link
-    leads to this example, which is brought into the workspace and run if it is not there. `session`: a Spark session
+    `idle`: minutes without work after which Spark is stopped until it is needed again; 0: never. `example`: the link
+    leads to this example, which is copied into the workspace and run if it is not there. `session`: a Spark session
     to use, which is left running. `public_url`: the address at which a proxy shows the server to people.
     """
     check_packages()
@@ -124,13 +124,13 @@ def _listen(host: str, port: int) -> socket.socket:
     """A listening socket on the wanted port or one of the next; port 0 is any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for candidate in range(port, port + (_TRIES if port else 1)):
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind((host, candidate))
-            return made
+            listening.bind((host, candidate))
+            return listening
         except OSError as error:
-            made.close()
+            listening.close()
             problem = error
     raise EnvironmentProblem(
         f"Expected a free port from {port} on at {host}, got: {problem.strerror or problem}.",

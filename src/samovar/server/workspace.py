@@ -5,7 +5,7 @@
     runs/             recordings
     notebooks/        what people did to runs, and noted about their moments
 
-Guarantee: every path that comes from outside goes through `inside`, which gives a path below its folder or raises
+Guarantee: every path that comes from outside goes through `inside`, which returns a path below its folder or raises
 OutsideWorkspace, symbolic links included. One server at a time works on a workspace.
 """
 
@@ -47,6 +47,11 @@ def inside(folder: Path, named: str) -> Path:
     return path
 
 
+def _hint(name: str, known: list[str], otherwise: str) -> str:
+    close = nearest(name, known)
+    return f"Did you mean '{close}'?" if close else otherwise
+
+
 class Workspace:
     """A folder on disk with the parts above. Takes a lock that ends with the process or with `close`."""
 
@@ -75,7 +80,7 @@ class Workspace:
             ) from None
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         self._lock.close()
 
     # --- files --------------------------------------------------------------------------------------------------
@@ -88,24 +93,20 @@ class Workspace:
         return path
 
     def existing_file(self, named: str) -> Path:
-        """The same for one that exists."""
+        """The path of a file or folder below `files` that exists."""
         path = self.file(named)
         try:
-            there = path.exists()
+            exists = path.exists()
         except OSError:  # a name too long, say
-            there = False
-        if not there:
-            known = [f["path"] for f in self.list_files()]
-            close = nearest(named, known)
-            raise NotInWorkspace(
-                f"Expected a file of the workspace, got {named!r}.",
-                hint=f"Did you mean '{close}'?" if close else "Upload it first.",
-            )
+            exists = False
+        if not exists:
+            hint = _hint(named, [f["path"] for f in self.list_files()], "Upload it first.")
+            raise NotInWorkspace(f"No file {named!r} in the workspace.", hint=hint)
         return path
 
     def list_files(self, limit: int = 5000) -> list[dict[str, Any]]:
-        """Files below `files`, each with path, size and time of change; hidden ones are left out."""
-        found: list[dict[str, Any]] = []
+        """Files below `files`, each with path, size and time of change; hidden files are skipped."""
+        listed: list[dict[str, Any]] = []
         for folder, names, files in os.walk(self.files):
             names[:] = sorted(n for n in names if not n.startswith("."))
             for name in sorted(files):
@@ -114,13 +115,13 @@ class Workspace:
                     continue
                 stat = path.stat()
                 relative = path.relative_to(self.files).as_posix()
-                found.append({"path": relative, "bytes": stat.st_size, "changed": stat.st_mtime})
-                if len(found) >= limit:
-                    return found
-        return found
+                listed.append({"path": relative, "bytes": stat.st_size, "changed": stat.st_mtime})
+                if len(listed) >= limit:
+                    return listed
+        return listed
 
     def file_bytes(self) -> int:
-        """What the files take, also those that are being uploaded."""
+        """The size of all files together, also of those that are being uploaded."""
         walk = ((folder, name) for folder, _, names in os.walk(self.files) for name in names)
         return sum(Path(f, n).lstat().st_size for f, n in walk if Path(f, n).exists())
 
@@ -129,18 +130,13 @@ class Workspace:
     def workflow(self, id: str, *, new: bool = False) -> Path:
         """The folder of a workflow. `new`: one that must not exist yet."""
         if not _ID.match(id):
-            raise NotInWorkspace(
-                f"Expected a workflow's id of small letters, digits, '-' and '_', got {id!r}.",
-            )
+            raise NotInWorkspace(f"Expected an id of small letters, digits, '-' and '_', got {id!r}.")
         path = self.workflows / id
         if new and path.exists():
             raise WorkspaceError(f"The workspace already has a workflow '{id}'.", hint="Choose another name.")
         if not new and not path.is_dir():
-            close = nearest(id, self.list_workflows())
-            raise NotInWorkspace(
-                f"Expected a workflow of the workspace, got '{id}'.",
-                hint=f"Did you mean '{close}'?" if close else "GET /api/workflows lists them.",
-            )
+            hint = _hint(id, self.list_workflows(), "GET /api/workflows lists them.")
+            raise NotInWorkspace(f"No workflow '{id}' in the workspace.", hint=hint)
         return path
 
     def list_workflows(self) -> list[str]:
@@ -151,11 +147,8 @@ class Workspace:
         """The folder of a recording."""
         path = self.runs / run
         if not _RUN.match(run) or not (path / LOG).is_file():
-            close = nearest(run, self.list_recordings())
-            raise RecordingNotFound(
-                f"Expected a recording of the workspace, got {run!r}.",
-                hint=f"Did you mean '{close}'?" if close else "GET /api/recordings lists them.",
-            )
+            hint = _hint(run, self.list_recordings(), "GET /api/recordings lists them.")
+            raise RecordingNotFound(f"No recording {run!r} in the workspace.", hint=hint)
         return path
 
     def list_recordings(self) -> list[str]:

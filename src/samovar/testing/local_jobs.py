@@ -81,7 +81,9 @@ class LocalJobs:
         inputs = [tables[up] for up in head.inputs]
         table = inputs[0] if len(inputs) == 1 else _ports(inputs)
         if plan.shape(head.name) == "batches":
-            share = max(BATCH, -(-table.num_rows // self._workers))  # few rows are one task, as a small file is
+            share = max(
+                BATCH, -(-table.num_rows // self._workers)
+            )  # few rows are one task, as a small file is
             parts = [table.slice(start, share) for start in range(0, table.num_rows, share)]
         else:
             parts = _partitions(epoch, head, chain[-1], table)

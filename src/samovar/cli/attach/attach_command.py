@@ -26,7 +26,7 @@ __all__ = ["attach"]
 DECISIONS = ("retry", "skip", "fix", "resume")
 """Commands after which a run goes on."""
 PATIENCE = 5.0
-"""Seconds it may take to do so."""
+"""Seconds until it has gone on, or holds the next tuple: after a `fix` the epoch is done again first."""
 
 
 def attach(
@@ -51,14 +51,14 @@ def attach(
     Live commands (pause, resume, inspect, watch, held, retry, skip, fix, ...) act on the run; all commands of `samovar
     debug` work on the epochs committed so far. Leaving changes nothing: a paused run stays paused.
     """
-    commands, chosen = scripted(command, script), spark_settings(conf or [])
+    commands, settings = scripted(command, script), spark_settings(conf or [])
     path = find_run(run, folder).absolute()
     visit = Visit(*read_address(path))
-    wanted = Output(json=json, quiet=json or commands is not None)
+    form = Output(json=json, quiet=json or commands is not None)
     opened: list[Past] = []
 
     def travel() -> Past:
-        talking.spark = session(master, chosen, wanted)
+        talking.spark = session(master, settings, form)
         opened.append(open_recording(path, spark=talking.spark))
         return opened[-1]
 
@@ -66,7 +66,6 @@ def attach(
     try:
         talking.go(commands)
     finally:
-        visit.close()
         for past in opened:
             past.close()
 
@@ -95,7 +94,7 @@ class _Talk(Talk):
 
     @property
     def _over(self) -> bool:  # type: ignore[override]
-        """Whether nothing is left to decide. After a decision: once the run has gone on, or the next tuple is held."""
+        """Whether nothing is left to decide. After a decision, waits until the run goes on or holds the next tuple."""
         if not self._held:
             return False
         until = time.monotonic() + (PATIENCE if self._decided else 0.0)

@@ -17,8 +17,8 @@ from samovar.runtime.display import counted, duration, size
 
 __all__ = ["LiveScreen"]
 
-STATUS = ("status", "pause", "resume", "stop", "wait", "retry", "skip", "modify", "unwatch")
-"""Commands that answer with the run's status."""
+STATUS = ("status", "pause", "resume", "stop", "wait", "retry", "skip", "modify", "fix", "unwatch")
+"""Commands whose answer is the run's status."""
 
 
 class LiveScreen(Screen):
@@ -31,6 +31,7 @@ class LiveScreen(Screen):
             "inspect": self._inspect,
             "flight": self._flight,
             "stats": self._stats,
+            "break": self._break,
             "watch": self._watch,
             "breakpoints": self._breakpoints,
             "interact": lambda a: self._say(f"Marked as {a.data['interaction']}."),
@@ -66,11 +67,11 @@ class LiveScreen(Screen):
     def _inspect(self, answer: PromptAnswer) -> None:
         data = answer.data
         if not data["consistent"]:
-            self._say("Of each worker at its own instant:", "dim")
+            self._say("Each worker at another instant:", "dim")
         elif data["states"]:
             self._say(f"At the end of {counted(data['epoch'], 'epoch')}:", "dim")
         else:
-            self._say("No tuple has come yet.", "dim")
+            self._say("No tuple was processed yet.", "dim")
         self._state(PromptAnswer("state", {**data, "search": None}))
         if data["note"]:
             self._say(data["note"], "yellow")

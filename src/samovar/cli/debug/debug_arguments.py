@@ -1,4 +1,4 @@
-"""Arguments of the commands of `samovar debug`: numbers, literals, pages, errors that say how it is written. Pure."""
+"""Arguments of the commands of `samovar debug`: numbers, literals, pages, and errors that show the usage. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ from typing import Any
 from samovar.cli.debug.debug_words import COMMANDS, Word
 from samovar.errors import SamovarError, TimeTravelError
 
-__all__ = ["declared", "is_whole", "literal", "nothing_more", "parses", "search_and_page", "usage", "whole"]
+__all__ = ["declared", "is_whole", "literal", "parses", "search_and_page", "usage", "whole"]
 
 
 def usage(verb: str, message: str) -> SamovarError:
-    """An error that says how a command is written."""
+    """An error whose hint is the usage of a command."""
     return TimeTravelError(message, hint=f"Usage: {COMMANDS[verb].usage}")
-
-
-def nothing_more(verb: str, rest: str) -> None:
-    """Raise when a command that takes no arguments was given some."""
-    if rest:
-        raise usage(verb, f"Expected nothing after `{verb}`, got `{rest}`.")
 
 
 def is_whole(text: str) -> bool:
@@ -51,19 +45,19 @@ def parses(text: str) -> bool:
     return True
 
 
-def search_and_page(rest: str, said: list[Word]) -> tuple[str | None, int]:
+def search_and_page(rest: str, given: list[Word]) -> tuple[str | None, int]:
     """What follows the names in `state`: `search TEXT`, `page N`, in this order; TEXT may have several words."""
     page = 1
-    if len(said) >= 2 and said[-2].text == "page" and not said[-2].quoted and is_whole(said[-1].text):
-        page = whole(said[-1].text, "a page")
-        said = said[:-2]
-    if not said:
+    if len(given) >= 2 and given[-2].text == "page" and not given[-2].quoted and is_whole(given[-1].text):
+        page = whole(given[-1].text, "a page")
+        given = given[:-2]
+    if not given:
         return None, page
-    if said[0].text != "search" or len(said) < 2:
-        raise usage("state", f"Expected `search TEXT` or `page N`, got `{rest[said[0].start :]}`.")
-    if len(said) == 2:
-        return said[1].text, page
-    return rest[said[1].start : said[-1].end], page
+    if given[0].text != "search" or len(given) < 2:
+        raise usage("state", f"Expected `search TEXT` or `page N`, got `{rest[given[0].start :]}`.")
+    if len(given) == 2:
+        return given[1].text, page
+    return rest[given[1].start : given[-1].end], page
 
 
 def declared(code: str) -> tuple[str, ...]:
@@ -72,10 +66,10 @@ def declared(code: str) -> tuple[str, ...]:
         tree = ast.parse(code)
     except SyntaxError:
         return ()
-    made = []
+    names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             called = ast.unparse(node.value.func).rpartition(".")[2]
             if called in ("MapState", "ValueState", "ListState"):
-                made += [target.id for target in node.targets if isinstance(target, ast.Name)]
-    return tuple(made)
+                names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return tuple(names)

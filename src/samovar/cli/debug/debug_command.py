@@ -1,7 +1,7 @@
 """`samovar debug`: go back to any moment of a recorded run and step through it, at a prompt or by a script.
 
-Commands are interpreted by `debug_commands` in a thread of their own, so that Ctrl-C can cancel what Spark computes for
-one and come back to the prompt.
+`debug_interpreter` runs each command in a thread of its own, so that Ctrl-C can cancel its Spark jobs and return to the
+prompt.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,7 @@ from samovar.cli.debug.debug_words import completions, split_commands
 from samovar.cli.named_recordings import find_run
 from samovar.cli.named_workflows import load_flow, needs_spark
 from samovar.cli.shared_options import Conf, Each, Folder, Master, OneRun, Script
-from samovar.cli.terminal import output, print_json
+from samovar.cli.terminal import error_data, output, print_json
 from samovar.errors import RecordingError, SamovarError
 from samovar.replay.past import open_recording
 from samovar.runtime.spark.job_tags import cancel_tagged
@@ -85,18 +86,14 @@ def debug(
 
 
 def open_at(past: Past, moment: Moment, spark: SparkSession, *, prompt: bool, json: bool = False) -> None:
-    """The debugger at a moment of a recording: a prompt, or, where nobody could type, what is there."""
+    """Open the debugger at a moment of a recording: a prompt, or without a terminal a drawing of the moment."""
     debugger = Debugger(past)
     debugger.move(moment)
-    talking = Talk(debugger, spark, json)
-    if prompt:
-        talking.prompt()
-    else:
-        talking.script(["where"])
+    Talk(debugger, spark, json).go(None if prompt else ["where"])
 
 
 def scripted(command: str | None, script: Path | None) -> list[str] | None:
-    """The commands of a script; None when somebody types them."""
+    """The commands of -c or --script; None when they come from stdin."""
     if command is not None and script is not None:
         raise typer.BadParameter("Give commands with -c, or a file of them, not both.", param_hint="--script")
     if command is not None:
@@ -114,15 +111,15 @@ def history_file() -> Path:
     return Path(os.environ.get("SAMOVAR_CACHE") or Path.home() / ".cache" / "samovar") / "debug-history"
 
 
-class Cancelled(Exception):
-    """Ctrl-C while a command was at work: it was cancelled, and the moment is as it was."""
+class Cancelled(KeyboardInterrupt):
+    """Ctrl-C during a command: the command was cancelled, and the moment is as it was."""
 
 
 class Talk:
     """A session: commands from somewhere, answers to stdout."""
 
     _over = False
-    """Whether there is nothing more to talk about."""
+    """Whether the session ends after this command."""
 
     def __init__(self, debugger: Any, spark: SparkSession | None, json: bool) -> None:
         """`debugger`: a Debugger, or what has its methods."""
@@ -134,13 +131,17 @@ class Talk:
     # --- where commands come from -----------------------------------------------------------------------------------
 
     def go(self, commands: list[str] | None) -> None:
-        """Run a script, or what somebody types; without a terminal, what comes line by line."""
-        if commands is not None:
-            self.script(commands)
-        elif sys.stdin.isatty() and not self.json:
+        """Run a script, or else what is typed at a prompt; without a terminal, each line of stdin."""
+        if commands is None and sys.stdin.isatty() and not self.json:
             self.prompt()
-        else:
-            self.lines(sys.stdin)
+            return
+        try:
+            if commands is not None:
+                self.script(commands)
+            else:
+                self.lines(sys.stdin)
+        except Cancelled:
+            raise typer.Exit(INTERRUPTED) from None
 
     def script(self, commands: list[str]) -> None:
         """Run commands to the first that fails: its error ends the process with 1."""
@@ -148,35 +149,23 @@ class Talk:
             if not self.json:
                 self.screen.console.print(f"> {line}", style="dim", markup=False)
             try:
-                answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
-            except Cancelled:
-                raise typer.Exit(INTERRUPTED) from None
+                if self._do(line).verb == "quit":
+                    return
             except Exception as error:
                 if self.json:
                     self._print_error(line, error)
                 raise
-            if answer.verb == "quit":
-                return
-            self._tell(line, answer)
 
     def lines(self, stream: Any) -> None:
-        """Commands line by line, without a person to see a prompt; goes on after an error, and ends with 1 then."""
+        """Commands line by line, without a prompt; continues after an error, and ends with 1 then."""
         failed = False
-        for text in stream:
-            for line in split_commands(text):
-                try:
-                    answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
-                except Cancelled:
-                    raise typer.Exit(INTERRUPTED) from None
-                except Exception as error:
-                    failed = True
-                    self._print_error(line, error)
-                    continue
-                if answer.verb == "quit":
-                    raise typer.Exit(int(failed))
-                self._tell(line, answer)
-                if self._over:
-                    raise typer.Exit(int(failed))
+        for line in (command for text in stream for command in split_commands(text)):
+            try:
+                if self._do(line).verb == "quit" or self._over:
+                    break
+            except Exception as error:
+                failed = True
+                self._print_error(line, error)
         if failed:
             raise typer.Exit(1)
 
@@ -194,19 +183,13 @@ class Talk:
                 return
             for line in split_commands(typed) or ([repeated] if repeated else []):
                 try:
-                    answer = self._work(lambda line=line: self.debugger.do(line))  # type: ignore[misc]
-                except Cancelled:
-                    self.screen.error("", "Cancelled.", None)
-                    break
-                except Exception as error:
+                    answer = self._do(line)
+                except (Cancelled, Exception) as error:
                     self._print_error(line, error)
                     break
-                if answer.verb == "quit":
+                if answer.verb == "quit" or self._over:
                     return
                 repeated = answer.verb if answer.verb in REPEATED else ""
-                self._tell(line, answer)
-                if self._over:
-                    return
 
     def _open(self) -> None:
         """Draw where the run is opened: the first thing a person sees."""
@@ -219,24 +202,28 @@ class Talk:
             with console.status("going there ..."):
                 answer = self._work(self.debugger.opening)
             self.screen.show(answer)
-        except Cancelled:
-            self.screen.error("", "Cancelled.", None)
-        except Exception as error:
+        except (Cancelled, Exception) as error:
             self._print_error("where", error)
         console.print("`help` lists the commands.", style="dim", markup=False)
 
     # --- at work ----------------------------------------------------------------------------------------------------
 
+    def _do(self, line: str) -> PromptAnswer:
+        """Run a command and show its answer. Raises what the command raised, or Cancelled."""
+        answer = self._work(lambda: self.debugger.do(line))
+        if answer.verb != "quit":
+            self._tell(line, answer)
+        return answer
+
     def _work(self, do: Callable[[], PromptAnswer]) -> PromptAnswer:
         """Interpret a command in a thread of its own; Ctrl-C cancels its jobs and raises Cancelled."""
-        made: list[PromptAnswer] = []
-        problems: list[BaseException] = []
+        result: Future[PromptAnswer] = Future()
 
         def work() -> None:
             try:
-                made.append(do())
+                result.set_result(do())
             except BaseException as error:
-                problems.append(error)
+                result.set_exception(error)
 
         debugger = self.debugger
         before = debugger.mark()
@@ -244,17 +231,15 @@ class Talk:
         thread.start()
         try:
             while thread.is_alive():
-                thread.join(0.5)  # with a timeout, so that Ctrl-C is heard on every platform
+                thread.join(0.5)  # with a timeout, so that Ctrl-C interrupts it on every platform
         except KeyboardInterrupt:
             self._cancel(thread)
             debugger.restore(before)
             raise Cancelled from None
-        if problems:
-            raise problems[0]
-        return made[0]
+        return result.result()
 
     def _cancel(self, thread: threading.Thread) -> None:
-        """Cancel whatever a command has Spark compute, again and again until it gives up; a later Ctrl-C leaves."""
+        """Cancel a command's Spark jobs, also those that it starts meanwhile, until it ends; a later Ctrl-C leaves."""
         began = time.monotonic()
         while thread.is_alive():
             try:
@@ -265,7 +250,7 @@ class Talk:
                 if time.monotonic() - began > PATIENCE:
                     raise
 
-    # --- what is said -----------------------------------------------------------------------------------------------
+    # --- answers and errors ---------------------------------------------------------------------------------------
 
     def _tell(self, line: str, answer: PromptAnswer) -> None:
         if not self.json:
@@ -275,21 +260,17 @@ class Talk:
         print_json({"command": line, "verb": answer.verb, "ok": True, **data}, indent=None)
 
     def _print_error(self, line: str, error: BaseException) -> None:
-        known = isinstance(error, SamovarError)
-        message = error.text if isinstance(error, SamovarError) else str(error)
-        hint = getattr(error, "hint", None) if known else None
         if self.json:
-            told = {
-                "type": type(error).__name__,
-                "message": message,
-                "operator": getattr(error, "operator", None),
-                "hint": hint,
-            }
-            print_json({"command": line, "verb": None, "ok": False, "error": told}, indent=None)
+            data = {"command": line, "verb": None, "ok": False, "error": error_data(error)}
+            print_json(data, indent=None)
+        elif isinstance(error, Cancelled):
+            self.screen.error("", "Cancelled.", None)
         elif os.environ.get("SAMOVAR_DEBUG", "") not in ("", "0"):
             raise error
+        elif isinstance(error, SamovarError):
+            self.screen.error("", error.text, error.hint)
         else:
-            self.screen.error("" if known else f"Unexpected {type(error).__name__}", message, hint)
+            self.screen.error(f"Unexpected {type(error).__name__}", str(error), None)
 
 
 def plain_table(value: Any) -> Any:
@@ -315,7 +296,7 @@ def _prompt_session(debugger: Any) -> PromptSession[str]:
     try:
         history_file().parent.mkdir(parents=True, exist_ok=True)
         history = FileHistory(str(history_file()))
-    except OSError:  # a home that cannot be written: the session's own history will do
+    except OSError:  # the home folder is read-only: keep the history of this session alone
         pass
     return PromptSession(
         history=history,

@@ -1,4 +1,4 @@
-"""The interpreter of `samovar debug`: a line goes in, an answer comes out. Knows no terminal.
+"""The interpreter of `samovar debug`: a line goes in, an answer comes out. It does not print.
 
 `Debugger.do` interprets one command and returns a `PromptAnswer` of plain fields, which `debug_screen` draws and
 `--json` prints. A command that fails raises a SamovarError and leaves the moment as it was. Not safe for several
@@ -15,7 +15,6 @@ from samovar.cli.debug.debug_arguments import (
     declared,
     is_whole,
     literal,
-    nothing_more,
     parses,
     search_and_page,
     usage,
@@ -24,7 +23,7 @@ from samovar.cli.debug.debug_arguments import (
 from samovar.cli.debug.debug_place import DebugPlace
 from samovar.cli.debug.debug_values import PAGE, change_data, page_of
 from samovar.cli.debug.debug_words import COMMANDS, Names, find_command, words
-from samovar.errors import TimeTravelError, UnknownName
+from samovar.errors import UnknownName
 from samovar.graph import operators as ops
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ LOGGED = 1_000
 
 @dataclass(frozen=True)
 class PromptAnswer:
-    """What a command gave. `moved` says that the moment is another one now."""
+    """The answer to a command. `moved`: whether the moment changed."""
 
     verb: str
     data: dict[str, Any] = field(default_factory=dict)
@@ -62,33 +61,35 @@ class Debugger(DebugPlace):
 
     def do(self, line: str) -> PromptAnswer:
         """Interpret one command. Raises SamovarError; the moment and the operator then stay as they were."""
-        said = words(line)
-        if not said:
+        given = words(line)
+        if not given:
             return PromptAnswer("where")
-        command = find_command(said[0].text)
+        command, rest = find_command(given[0].text), line[given[0].end :].strip()
         if command.name == "quit":
             return PromptAnswer("quit")
+        if rest and command.usage == command.name:
+            raise usage(command.name, f"Expected nothing after `{command.name}`, got `{rest}`.")
         before = self.mark()
         try:
-            return self._does[command.name](line[said[0].end :].strip())
+            return self._does[command.name](rest)
         except BaseException:
             self.restore(before)
             raise
 
     def opening(self) -> PromptAnswer:
         """The moment the run is opened at, as an answer."""
-        return self._here("where", moved=True)
+        return self._here("where")
 
     # --- moving -----------------------------------------------------------------------------------------------------
 
     def _jump(self, rest: str) -> PromptAnswer:
-        said = words(rest)
-        match [w.text for w in said]:
+        given = words(rest)
+        match [w.text for w in given]:
             case ["end"]:
                 return self._go("jump", self.past.jump())
             case ["start"]:
                 return self._go("jump", self.past.jump(epoch=0))
-            case ["epoch", number] if not said[0].quoted:
+            case ["epoch", number] if not given[0].quoted:
                 return self._go("jump", self.past.jump(epoch=whole(number, "an epoch")))
             case [number] if is_whole(number):
                 return self._jump_to(self.operator, number)
@@ -105,7 +106,7 @@ class Debugger(DebugPlace):
         return self._go("jump", moment, operator)
 
     def _jump_to_interaction(self, name: str) -> PromptAnswer:
-        known = {str(i.id): i for i in self._interactions_found()}
+        known = {str(i.id): i for i in self.past.interactions}
         if name not in known:
             places = [*known, *self.graph.ops, "start", "end"]
             raise UnknownName(name, places, what="an interaction, or an operator and a number of tuples")
@@ -123,84 +124,75 @@ class Debugger(DebugPlace):
         return self._go("into", self.moment.step_into(operator), operator, inside)
 
     def _out(self, rest: str) -> PromptAnswer:
-        nothing_more("out", rest)
         moment = self.moment.step_out()
-        # Next comes another tuple of the operator that was stepped into, or else of the one around it.
-        next_ones = [op for op in reversed(self.inside) if moment.pending(op, 1)]
-        return self._go("out", moment, next_ones[0] if next_ones else None, self.inside[:-1])
+        # The next tuple to step over is one of the operator that was stepped into, or else of the one around it.
+        operator = next((op for op in reversed(self.inside) if moment.pending(op, 1)), None)
+        return self._go("out", moment, operator, self.inside[:-1])
 
     def _back(self, rest: str) -> PromptAnswer:
-        nothing_more("back", rest)
         self.move_back()
-        return self._here("back", moved=True)
+        return self._here("back")
 
     def _when(self, rest: str) -> PromptAnswer:
         operator, predicate = self._operator_and_text("when", rest)
-        found = self._ask(self.past, "first", "when")(operator, predicate)
-        asked = {"operator": operator, "predicate": predicate}
-        return self._found("when", found, operator, asked)
+        moment = self.past.first(operator, predicate)
+        return self._found("when", moment, operator, {"operator": operator, "predicate": predicate})
 
     def _changed(self, rest: str) -> PromptAnswer:
         operator, text = self._operator_and_text("changed", rest)
         key = literal(text)
-        found = self._ask(self.moment, "last_change", "changed")(operator, key)
-        return self._found("changed", found, operator, {"operator": operator, "key": key})
+        moment = self.moment.last_change(operator, key)
+        return self._found("changed", moment, operator, {"operator": operator, "key": key})
 
     def _found(self, verb: str, moment: Moment | None, operator: str, asked: dict[str, Any]) -> PromptAnswer:
         if moment is None:
             self.operator = operator
             return PromptAnswer(verb, {"found": False, **asked})
-        made = self._go(verb, moment, operator)
-        return PromptAnswer(verb, {"found": True, **asked, **made.data}, moved=True)
+        answer = self._go(verb, moment, operator)
+        return PromptAnswer(verb, {"found": True, **asked, **answer.data}, moved=True)
 
     def _where(self, rest: str) -> PromptAnswer:
-        nothing_more("where", rest)
-        return self._here("where", moved=True)
+        return self._here("where")
 
     def _go(
         self, verb: str, moment: Moment, operator: str | None = None, inside: tuple[str, ...] = ()
     ) -> PromptAnswer:
         self.move(moment, operator, inside=inside, step=verb in STEPS)
-        return self._here(verb, moved=True)
+        return self._here(verb)
 
-    def _here(self, verb: str, *, moved: bool) -> PromptAnswer:
+    def _here(self, verb: str) -> PromptAnswer:
         changes = [change_data(c) for c in self.moment.changes]
-        return PromptAnswer(
-            verb, {"moment": self.where_data(), "last": self.step_data(), "changes": changes}, moved
-        )
+        data = {"moment": self.where_data(), "last": self.step_data(), "changes": changes}
+        return PromptAnswer(verb, data, moved=True)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def _last(self, rest: str) -> PromptAnswer:
-        nothing_more("last", rest)
         return PromptAnswer("last", {"last": self.step_data()})
 
     def _changes(self, rest: str) -> PromptAnswer:
-        nothing_more("changes", rest)
         return PromptAnswer("changes", {"changes": [change_data(c) for c in self.moment.changes]})
 
     def _counters(self, rest: str) -> PromptAnswer:
-        nothing_more("counters", rest)
         return PromptAnswer("counters", {"moment": self.where_data()})
 
     def _ops(self, rest: str) -> PromptAnswer:
-        nothing_more("ops", rest)
         return PromptAnswer("ops", {"moment": self.where_data()})
 
     def _state(self, rest: str) -> PromptAnswer:
-        said = words(rest)
+        given = words(rest)
         operator = self.operator
-        if said and said[0].text in self.graph.ops:
-            operator = said.pop(0).text
+        if given and given[0].text in self.graph.ops:
+            operator = given.pop(0).text
         states = self.moment.state(operator)
         self._seen[operator] = tuple(states)
         name = None
-        if said and said[0].text not in ("search", "page"):
-            name = said.pop(0).text
+        if given and given[0].text not in ("search", "page"):
+            name = given.pop(0).text
             if name not in states:
                 known = [*states] if operator != self.operator else [*states, *self.graph.ops]
                 raise UnknownName(name, known, what=f"a state of '{operator}'")
-        search, page = search_and_page(rest, said)
+        search, page = search_and_page(rest, given)
         chosen = {name: states[name]} if name is not None else states
         size = PAGE if len(chosen) == 1 else SHOWN
         pages = [page_of(n, v, search=search, page=page, size=size) for n, v in chosen.items()]
@@ -216,66 +208,44 @@ class Debugger(DebugPlace):
 
     def _lines(self, rest: str) -> PromptAnswer:
         operator = self._one_operator("lines", rest)
-        found = self._ask(self.moment, "lines", "lines")(operator)
+        lines = [{**vars(line), "locals": dict(line.locals)} for line in self.moment.lines(operator)]
         self.operator = operator
-        lines = [
-            {
-                "number": line.number,
-                "text": line.text,
-                "function": getattr(line, "function", ""),
-                "event": getattr(line, "event", "line"),
-                "value": getattr(line, "value", None),
-                "locals": dict(line.locals),
-            }
-            for line in found
-        ]
         return PromptAnswer("lines", {"operator": operator, "lines": lines})
 
     def _interactions(self, rest: str) -> PromptAnswer:
-        nothing_more("interactions", rest)
-        found = [
-            {
-                "id": i.id,
-                "operator": i.operator,
-                "tuples": i.tuples,
-                "epoch": i.epoch,
-                "note": i.note,
-                "at": i.at,
-                "seconds": self.past.jump_cost(i).seconds,
-                "bytes": self.past.jump_cost(i).bytes,
-            }
-            for i in self._ask(self.past, "interactions", "interactions")
-        ]
-        return PromptAnswer("interactions", {"interactions": found})
-
-    def _interactions_found(self) -> list[Any]:
-        return list(getattr(self.past, "interactions", ()))
+        listed = []
+        for interaction in self.past.interactions:
+            cost = self.past.jump_cost(interaction)
+            fields = ("id", "operator", "tuples", "epoch", "note", "at")
+            data = {name: getattr(interaction, name) for name in fields}
+            listed.append({**data, "seconds": cost.seconds, "bytes": cost.bytes})
+        return PromptAnswer("interactions", {"interactions": listed})
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
     def _why(self, rest: str) -> PromptAnswer:
-        said = words(rest)
+        given = words(rest)
         sinks = [op.name for op in self.graph.sinks]
-        if not said:
+        if not given:
             raise usage("why", "Expected a sink and a row, or its number.")
-        sink = said[0].text
+        sink = given[0].text
         if sink not in sinks:
             raise UnknownName(sink, sinks, what="a sink of the run")
-        text = rest[said[0].end :].strip()
+        text = rest[given[0].end :].strip()
         row = literal(text) if text else None
         if isinstance(row, bool) or not isinstance(row, int | dict):
             raise usage("why", f"Expected a row such as {{'customer': 'Bob'}} or its number, got `{text}`.")
-        origins = self._ask(self.past, "why", "why")(sink, row)
-        rows = [
-            {"operator": o.operator, "epoch": getattr(o, "epoch", None), "row": dict(o.row)} for o in origins
+        origins = [
+            {"operator": origin.operator, "epoch": origin.epoch, "row": dict(origin.row)}
+            for origin in self.past.why(sink, row)
         ]
-        return PromptAnswer("why", {"sink": sink, "asked": row, "origins": rows})
+        return PromptAnswer("why", {"sink": sink, "asked": row, "origins": origins})
 
     def _log(self, rest: str) -> PromptAnswer:
         operator, text = self._operator_and_text("log", rest)
         at = text.lower().rfind(" where ")
         expression, where = (text, None) if at < 0 else (text[:at].strip(), text[at + 7 :].strip())
-        table = self._ask(self.past, "log", "log")(operator, expression, where=where)
+        table = self.past.log(operator, expression, where=where)
         self.operator = operator
         head = table.slice(0, LOGGED)
         asked = {"operator": operator, "expression": expression, "where": where}
@@ -292,7 +262,7 @@ class Debugger(DebugPlace):
             changes[self._known(name.strip("\"'"))] = load_operator(named.strip("\"'"))
         if not changes:
             raise usage("fork", "Expected an operator and its new class: fork FE=fixed.py:Enrichment.")
-        run = self._ask(self.moment, "fork", "fork")(changes)
+        run = self.moment.fork(changes)
         try:
             run.wait(progress=self._show_progress)
         except BaseException:
@@ -321,7 +291,7 @@ class Debugger(DebugPlace):
         return Names(
             list(self.graph.ops),
             [op.name for op in self.graph.sinks],
-            [str(i.id) for i in self._interactions_found()],
+            [str(i.id) for i in self.past.interactions],
             self.operator,
             self._state_names,
         )
@@ -339,30 +309,21 @@ class Debugger(DebugPlace):
         return name
 
     def _one_operator(self, verb: str, rest: str) -> str:
-        said = words(rest)
-        if not said:
+        given = words(rest)
+        if not given:
             return self.operator
-        if len(said) > 1:
+        if len(given) > 1:
             raise usage(verb, f"Expected one operator, got `{rest}`.")
-        return self._known(said[0].text)
+        return self._known(given[0].text)
 
     def _operator_and_text(self, verb: str, rest: str) -> tuple[str, str]:
-        """`OP TEXT` taken apart; a text that starts with no operator's name is about the operator used last."""
-        said = words(rest)
-        if not said:
+        """`OP TEXT` split; a text that does not start with an operator's name is about the operator used last."""
+        given = words(rest)
+        if not given:
             raise usage(verb, f"Expected `{COMMANDS[verb].usage}`.")
-        first, text = said[0], rest[said[0].end :].strip()
+        first, text = given[0], rest[given[0].end :].strip()
         if first.text in self.graph.ops and text:
             return first.text, text
         if text and not first.quoted and first.text.isidentifier() and not parses(rest) and parses(text):
             raise UnknownName(first.text, self.graph.ops, what="an operator of the run")
         return self.operator, rest
-
-    def _ask(self, thing: Any, attribute: str, verb: str) -> Any:
-        found = getattr(thing, attribute, None)
-        if found is None:
-            raise TimeTravelError(
-                f"This Samovar cannot answer `{verb}`: {type(thing).__name__}.{attribute} is missing.",
-                hint="A newer version may.",
-            )
-        return found

@@ -1,4 +1,4 @@
-"""Where somebody is in the past of a run: a moment, the operator looked at, and the way back. Knows no commands."""
+"""A place in the past of a run: a moment, the operator looked at, and the way back. Knows no commands."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DebugPlace:
 
     @property
     def error(self) -> str | None:
-        """What made the run fail."""
+        """The error that a failed run ended with; None for other runs."""
         ended = self.past.history.ended
         return ended.error if ended is not None and self.failed else None
 
@@ -62,19 +62,15 @@ class DebugPlace:
         return names[0] if names else next(iter(self.graph.ops))
 
     def _opened(self) -> Moment:
-        failure = getattr(self.past, "failure", None)
-        if self.failed and failure is not None:
-            found: Moment | None = failure()
-            if found is not None:
-                return found
-        return self.past.jump()
+        failure = self.past.failure() if self.failed else None
+        return failure if failure is not None else self.past.jump()
 
     def mark(self) -> Bookmark:
         """Where this is now, to come back to."""
         return Bookmark(self._moment, self.operator, self.inside, self.before)
 
     def restore(self, mark: Bookmark) -> None:
-        """Go back to a mark."""
+        """Return to a place that `mark` returned."""
         self._moment, self.operator = mark.moment, mark.operator
         self.inside, self.before = mark.inside, mark.before
 
@@ -121,7 +117,7 @@ class DebugPlace:
         }
 
     def waiting(self, name: str, counters: Mapping[str, Counters]) -> int:
-        """How many tuples wait at an operator: given and not taken; all that is left where a source gives them."""
+        """The number of tuples that wait at an operator: given upstream, not taken; behind a source, all the rest."""
         taken, whole = counters.get(name, Counters()).taken, self.totals.get(name, Counters()).taken
         total = 0
         for port, up in enumerate(self.graph.ops[name].inputs):
@@ -131,9 +127,8 @@ class DebugPlace:
             else:
                 given = counters.get(up, Counters()).given
             total += max(0, given - done)
-        if (
-            not total and self.moment.epoch >= self.epochs
-        ):  # the epoch a run failed in has no counters in the log
+        if not total and self.moment.epoch >= self.epochs:
+            # The epoch a run failed in has no counters in the log.
             return len(self.moment.pending(name))
         return total
 

@@ -1,4 +1,4 @@
-"""What `samovar debug` draws: answers as text for a terminal of any width. Draws only; computes nothing."""
+"""Answers of `samovar debug` drawn as text for a terminal of any width. Draws only; computes nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from samovar.cli.debug.debug_interpreter import PromptAnswer
 from samovar.cli.debug.debug_values import brief, row_text
 from samovar.cli.graph_picture import describe, draw
-from samovar.cli.terminal import row_table
+from samovar.cli.terminal import listing, row_table
 from samovar.graph import operators as ops
 from samovar.graph.workflow import Graph
 from samovar.runtime.display import counted
@@ -42,7 +42,7 @@ class Screen:
             "last": lambda a: self._last(a.data["last"], whole=True),
             "changes": lambda a: self._changes(a.data["changes"], limit=10 * CHANGES),
             "counters": self._counters,
-            "ops": self._ops,
+            "ops": lambda a: self._dag(a.data["moment"], what=True),
             "interactions": self._interactions,
             "lines": self._code,
             "why": self._why,
@@ -67,7 +67,7 @@ class Screen:
             self._shows[answer.verb](answer)
 
     def error(self, title: str, message: str, hint: str | None) -> None:
-        """Say what is wrong and what to do, on the same console as everything else."""
+        """Print what is wrong and what to do, on the same console as everything else."""
         self._say(Text.assemble((f"{title}: " if title else "", "bold red"), message))
         if hint:
             self._say(Text.assemble(("Hint: ", "bold green"), hint))
@@ -79,17 +79,12 @@ class Screen:
 
     def _moment(self, data: Mapping[str, Any]) -> None:
         place = data["moment"]
-        self._say(
-            Text.assemble(
-                ("epoch ", "dim"),
-                (f"{place['epoch']}", "bold"),
-                "  ",
-                (place["operator"], "bold cyan"),
-                (" has processed ", "dim"),
-                (f"{place['tuples']:,}", "bold"),
-                (f" of {counted(place['of'], 'tuple')}", "dim"),
-            )
+        epoch = Text.assemble(("epoch ", "dim"), (f"{place['epoch']}", "bold"), "  ")
+        operator = Text.assemble((place["operator"], "bold cyan"), (" has processed ", "dim"))
+        tuples = Text.assemble(
+            (f"{place['tuples']:,}", "bold"), (f" of {counted(place['of'], 'tuple')}", "dim")
         )
+        self._say(epoch + operator + tuples)
         self._dag(place, what=False)
         self._last(data["last"])
         if data["last"] is not None or data["changes"]:
@@ -97,11 +92,8 @@ class Screen:
 
     def _dag(self, place: Mapping[str, Any], *, what: bool) -> None:
         counts = {op["name"]: op for op in place["operators"]}
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        table.add_column("", no_wrap=True, width=1)
-        table.add_column("operator", no_wrap=True, overflow="ellipsis")
-        table.add_column("processed", justify="right", no_wrap=True)
-        table.add_column("waiting", justify="right", no_wrap=True)
+        numbers = ("processed", "waiting")
+        table = listing(Column(no_wrap=True, width=1), "operator", *numbers, right=numbers)
         if what and not self.narrow:
             table.add_column("", no_wrap=True, overflow="ellipsis", style="dim")
         for line in self._lines:
@@ -129,9 +121,7 @@ class Screen:
                 self._say("No step led here: this moment was jumped to.", "dim")
             return
         port = f" port {last['port']}" if last["port"] else ""
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column(no_wrap=True, style="dim")
-        grid.add_column(overflow="fold")
+        grid = Table.grid(Column(no_wrap=True, style="dim"), Column(overflow="fold"), padding=(0, 1))
         grid.add_row(Text(f"{last['operator']}{port} in"), Text(row_text(last["row"])))
         outputs = last["outputs"]
         for row in outputs if whole else outputs[:3]:
@@ -150,12 +140,9 @@ class Screen:
             return
         if self.narrow:
             for c in changes[:limit]:
-                name = f"{c['operator']}.{c['name']}" + (
-                    "" if c["key"] is None else f"[{brief(c['key'], 24)}]"
-                )
-                self._say(
-                    Text.assemble((name, "bold"), "  ", *_before_after(c, max(12, self.console.width - 8)))
-                )
+                key = "" if c["key"] is None else f"[{brief(c['key'], 24)}]"
+                values = _before_after(c, max(12, self.console.width - 8))
+                self._say(Text.assemble((f"{c['operator']}.{c['name']}{key}", "bold"), "  ", *values))
         else:
             table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
             room = max(16, (self.console.width - 40) // 2)
@@ -164,25 +151,19 @@ class Screen:
             for c in changes[:limit]:
                 before, arrow, after = _before_after(c, room)
                 key = "" if c["key"] is None else brief(c["key"], 32)
-                table.add_row(
-                    Text(c["operator"]), Text(c["name"]), Text(key), Text(*before), arrow, Text(*after)
-                )
+                place = (Text(c["operator"]), Text(c["name"]), Text(key))
+                table.add_row(*place, Text(*before), arrow, Text(*after))
             self.console.print(table)
         if len(changes) > limit:
             self._say(f"and {counted(len(changes) - limit, 'change')} more", "dim")
 
     # --- what was asked for -----------------------------------------------------------------------------------------
 
-    def _ops(self, answer: PromptAnswer) -> None:
-        self._dag(answer.data["moment"], what=True)
-
     def _counters(self, answer: PromptAnswer) -> None:
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        table.add_column("operator", no_wrap=True, overflow="ellipsis")
-        for title in ("taken", "given", "waiting"):
-            table.add_column(title, justify="right", no_wrap=True)
+        numbers = ("taken", "given", "waiting")
+        table = listing("operator", *numbers, right=numbers)
         for op in answer.data["moment"]["operators"]:
-            table.add_row(op["name"], *(f"{op[n]:,}" for n in ("taken", "given", "waiting")))
+            table.add_row(op["name"], *(f"{op[n]:,}" for n in numbers))
         self.console.print(table)
 
     def _state(self, answer: PromptAnswer) -> None:
@@ -200,17 +181,16 @@ class Screen:
             if page["pages"] > 1:
                 about += f", page {page['page']:,} of {page['pages']:,}"
             self._say(Text.assemble((name, "bold"), (f"  {about}", "dim")))
-            grid = Table.grid(padding=(0, 2))
-            grid.add_column(no_wrap=True, overflow="ellipsis", max_width=self.console.width // 3)
-            grid.add_column(overflow="fold")
+            key = Column(no_wrap=True, max_width=self.console.width // 3)
+            grid = Table.grid(key, Column(overflow="fold"), padding=(0, 2))
             for item in page["items"]:
                 room = 2 * self.console.width
                 grid.add_row(Text(f"  {brief(item['key'])}", style="cyan"), Text(brief(item["value"], room)))
             if page["items"]:
                 self.console.print(grid)
             if page["pages"] > page["page"]:
-                found = f" search {search}" if search is not None else ""
-                more = f"state {operator} {page['name']}{found} page {page['page'] + 1}"
+                searched = f" search {search}" if search is not None else ""
+                more = f"state {operator} {page['name']}{searched} page {page['page'] + 1}"
                 self._say(f"  more: {more}", "dim")
 
     def _pending(self, answer: PromptAnswer) -> None:
@@ -218,42 +198,32 @@ class Screen:
         if not data["waiting"]:
             self._say(f"No tuple waits at '{data['operator']}'.", "dim")
             return
-        many = data["waiting"] > len(data["rows"])
-        shown = f", the first {len(data['rows'])}" if many and data["rows"] else ""
-        at = Text.assemble(
-            (data["operator"], "bold"), f": {counted(data['waiting'], 'tuple')} waiting{shown}"
-        )
-        self._say(at)
+        shown = f", the first {len(data['rows'])}" if data["waiting"] > len(data["rows"]) > 0 else ""
+        about = f": {counted(data['waiting'], 'tuple')} waiting{shown}"
+        self._say(Text.assemble((data["operator"], "bold"), about))
         for row in data["rows"]:
             self._say(Text(f"  {row_text(row)}"))
 
     def _interactions(self, answer: PromptAnswer) -> None:
-        found = answer.data["interactions"]
-        if not found:
+        interactions = answer.data["interactions"]
+        if not interactions:
             self._say("The run has no interactions.", "dim")
             return
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-        for title in ("id", "operator", "tuples", "epoch", "jump"):
-            table.add_column(title, justify="left" if title in ("id", "operator") else "right", no_wrap=True)
-        table.add_column("note", overflow="fold")
-        for i in found:
+        numbers = ("tuples", "epoch", "jump")
+        table = listing("id", "operator", *numbers, Column("note", overflow="fold"), right=numbers)
+        for i in interactions:
             tuples = f"{i['tuples']:,}" if isinstance(i["tuples"], int) else ""
-            cost = f"about {i['seconds']:.0f} s"
-            table.add_row(
-                str(i["id"]), str(i["operator"] or ""), tuples, str(i["epoch"]), cost, Text(i["note"] or "")
-            )
+            cost, note = f"about {i['seconds']:.0f} s", Text(i["note"] or "")
+            table.add_row(str(i["id"]), str(i["operator"] or ""), tuples, str(i["epoch"]), cost, note)
         self.console.print(table)
 
     def _code(self, answer: PromptAnswer) -> None:
         lines = answer.data["lines"]
-        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(justify="right", style="dim", no_wrap=True)
-        table.add_column(no_wrap=True, overflow="ellipsis")
+        table = listing(Column(justify="right", style="dim", no_wrap=True), "", header=False)
         if not self.narrow:
             table.add_column(overflow="fold", style="cyan")
-        indent = min(
-            (len(x["text"]) - len(x["text"].lstrip()) for x in lines if x["text"].strip()), default=0
-        )
+        texts = [line["text"] for line in lines if line["text"].strip()]
+        indent = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         seen: dict[str, Mapping[str, Any]] = {}  # the locals of each function when they were last shown
         for line in lines:
             if line["event"] == "return" and line["value"] is None:
@@ -277,9 +247,7 @@ class Screen:
             self._say(f"'{answer.data['operator']}' ran no lines.", "dim")
 
     def _why(self, answer: PromptAnswer) -> None:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(no_wrap=True, style="bold")
-        grid.add_column(overflow="fold")
+        grid = Table.grid(Column(no_wrap=True, style="bold"), Column(overflow="fold"), padding=(0, 2))
         for origin in answer.data["origins"]:
             grid.add_row(Text(origin["operator"]), Text(row_text(origin["row"])))
         if answer.data["origins"]:
@@ -310,15 +278,13 @@ class Screen:
                 self._say(Text.assemble((c["usage"], "bold"), (short, "dim")))
                 self._say(f"  {c['does']}")
             return
-        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-        table.add_column(style="cyan", no_wrap=True)
-        table.add_column(style="bold", no_wrap=True)
-        table.add_column(overflow="fold")
+        styled = (Column(style="cyan", no_wrap=True), Column(style="bold", no_wrap=True))
+        table = listing(*styled, Column(overflow="fold"), header=False)
         for c in commands:
             table.add_row(c["letter"], Text(c["usage"]), Text(c["does"]))
         self.console.print(table)
         self._say(
-            "An operator left out means the one used last. Commands may be shortened. An empty line repeats a step.",
+            "OP is by default the operator used last. Commands may be shortened. An empty line repeats a step.",
             "dim",
         )
 
@@ -330,13 +296,12 @@ def _before_after(change: Mapping[str, Any], room: int) -> tuple[Any, Any, Any]:
 
 
 def _differing(row: Mapping[str, Any], taken: Mapping[str, Any] | None) -> Text:
-    """A row that was given, with what it does not share with the row that was taken in bold."""
-    made = Text()
-    for i, (name, value) in enumerate(row.items()):
+    """An output row, with the columns in bold that differ from the input row."""
+    columns = []
+    for name, value in row.items():
         same = taken is not None and name in taken and brief(taken[name]) == brief(value)
-        made.append(", " if i else "")
-        made.append(f"{name}={brief(value)}", style="dim" if same else "bold")
-    return made
+        columns.append(Text(f"{name}={brief(value)}", style="dim" if same else "bold"))
+    return Text(", ").join(columns)
 
 
 def _new(name: str, value: Any, before: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Values as `samovar debug` shows them: short in a terminal, plain in JSON, and states a page at a time. Pure.
 
-However large a value is, what is made of it is small: containers are cut, never printed whole.
+However large a value is, its text and its JSON are small: containers are cut, never printed whole.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 def change_data(change: Any) -> dict[str, Any]:
-    """A change as plain fields; `kind` tells an absent value from a null one."""
+    """A change as plain fields; `kind` distinguishes an absent value from a null."""
     kind = "added" if change.before is ABSENT else "removed" if change.after is ABSENT else "changed"
     return {
         "operator": change.operator,
@@ -119,12 +119,12 @@ def page_of(
     start = (page - 1) * size
     if search is None:
         matches = entries
-        found = list(islice(_entries(kind, value), start, start + size))
+        shown = list(islice(_entries(kind, value), start, start + size))
     else:
-        matches, found = 0, []
+        matches, shown = 0, []
         for entry in _matching(_entries(kind, value), search.casefold()):
             if start <= matches < start + size:
-                found.append(entry)
+                shown.append(entry)
             matches += 1
     pages = max(1, -(-matches // size))
     if page < 1 or page > pages:
@@ -139,7 +139,7 @@ def page_of(
         "matches": matches,
         "page": page,
         "pages": pages,
-        "items": [{"key": key, "value": held} for key, held in found],
+        "items": [{"key": key, "value": held} for key, held in shown],
     }
 
 

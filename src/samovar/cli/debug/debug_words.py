@@ -1,4 +1,4 @@
-"""The language of `samovar debug`: its commands, how a line is taken apart, and what may come next. Pure.
+"""The language of `samovar debug`: its commands, how a line is split into words, and completion. Pure.
 
 A line is a command and its arguments. Commands may be shortened to any beginning that only one of them has, and the
 common ones to a letter. Names with spaces go in quotes. Several commands on a line are separated by `;`, and what
@@ -31,7 +31,7 @@ COMMANDS: dict[str, Command] = {
     for c in (
         Command("jump", "jump OP N | epoch N | I3 | start | end", "go to a moment", "j"),
         Command("over", "over [OP]", "process the operator's next tuple and all that comes of it", "o"),
-        Command("into", "into [OP]", "process the operator's next tuple; what it gives waits behind it", "i"),
+        Command("into", "into [OP]", "process the operator's next tuple; its outputs wait downstream", "i"),
         Command("out", "out", "finish the scope of the tuple that was stepped into last", "u"),
         Command("back", "back", "undo the last step; after a jump, go back by one tuple", "b"),
         Command("when", "when [OP] PREDICATE", "go to the first moment where it holds"),
@@ -56,6 +56,8 @@ COMMANDS: dict[str, Command] = {
 
 _LETTERS = {c.letter: c.name for c in COMMANDS.values() if c.letter} | {"?": "help", "exit": "quit"}
 _WORD = re.compile(r""""(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>(?:"[^"]*"|'[^']*'|\S)+)""")
+_PIECE = re.compile(r""""[^"]*"|'[^']*'|.""")
+"""A quoted text, or a character: a quote without its partner is a character as any other."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,13 @@ class Word:
 
 def words(line: str) -> list[Word]:
     """The words of a line. A quoted text that stands alone is one word, without its quotes."""
-    made = []
-    for found in _WORD.finditer(line):
-        inner = found["double"] if found["double"] is not None else found["single"]
-        made.append(Word(found[0] if inner is None else inner, found.start(), found.end(), inner is not None))
-    return made
+    split = []
+    for match in _WORD.finditer(line):
+        inner = match["double"] if match["double"] is not None else match["single"]
+        split.append(
+            Word(match[0] if inner is None else inner, match.start(), match.end(), inner is not None)
+        )
+    return split
 
 
 def find_command(word: str) -> Command:
@@ -89,33 +93,28 @@ def find_command(word: str) -> Command:
         return fitting[0]
     if fitting:
         names = ", ".join(c.name for c in fitting)
-        raise TimeTravelError(f"'{word}' stands for several commands: {names}.", hint="Write more of it.")
+        raise TimeTravelError(
+            f"'{word}' stands for several commands: {names}.", hint="Type more letters of it."
+        )
     raise UnknownName(word, COMMANDS, what="a command")
 
 
 def split_commands(text: str) -> list[str]:
     """The commands of a text: one a line, or several separated by `;` outside of quotes and brackets."""
-    made: list[str] = []
+    commands: list[str] = []
     for line in text.splitlines():
-        start, depth, quote = 0, 0, ""
-        end = len(line)
-        for i, letter in enumerate(line):
-            if quote:
-                quote = "" if letter == quote else quote
-            elif letter in "\"'" and letter in line[i + 1 :]:
-                quote = letter
-            elif letter in "([{":
-                depth += 1
-            elif letter in ")]}":
-                depth = max(0, depth - 1)
-            elif letter == "#" and (i == 0 or line[i - 1].isspace()):
-                end = i
+        depth, current = 0, ""
+        for piece in _PIECE.findall(line):
+            if piece.startswith("#") and not current[-1:].strip():
                 break
-            elif letter == ";" and depth == 0:
-                made.append(line[start:i])
-                start = i + 1
-        made.append(line[start:end])
-    return [command.strip() for command in made if command.strip()]
+            depth = max(0, depth + (piece in "([{") - (piece in ")]}"))
+            if piece == ";" and depth == 0:
+                commands.append(current)
+                current = ""
+            else:
+                current += piece
+        commands.append(current)
+    return [command.strip() for command in commands if command.strip()]
 
 
 # --- completion -----------------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ def split_commands(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Names:
-    """What can be named: `states` gives an operator's state names without computing anything."""
+    """What can be named: `states` returns an operator's state names without computing anything."""
 
     operators: Sequence[str]
     sinks: Sequence[str]
@@ -137,17 +136,17 @@ class Names:
 def completions(before: str, names: Names) -> list[str]:
     """What the word at the end of a text may be completed to, best first."""
     text = before.rpartition(";")[2].lstrip() if "'" not in before and '"' not in before else before.lstrip()
-    said = words(text)
-    typed = "" if not said or text[-1:].isspace() else said.pop().text
-    if not said:
+    given = words(text)
+    typed = "" if not given or text[-1:].isspace() else given.pop().text
+    if not given:
         return _beginning(typed, [*COMMANDS, *names.commands])
-    if said[0].text in names.commands:
-        return _beginning(typed, names.operators if len(said) == 1 else [])
+    if given[0].text in names.commands:
+        return _beginning(typed, names.operators if len(given) == 1 else [])
     try:
-        command = find_command(said[0].text).name
+        command = find_command(given[0].text).name
     except (TimeTravelError, UnknownName):
         return []
-    return _beginning(typed, _next_words(command, [w.text for w in said[1:]], names))
+    return _beginning(typed, _next_words(command, [w.text for w in given[1:]], names))
 
 
 def _beginning(typed: str, choices: Iterable[str]) -> list[str]:

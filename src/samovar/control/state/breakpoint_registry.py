@@ -24,13 +24,13 @@ class ActiveBreakpoint:
     limit: int = 0
     hits: int = 0
     used: dict[str, int | None] = field(default_factory=dict)
-    """What each worker's task has counted; None: it has not told yet."""
+    """Tuples that each worker's task has counted; None: not reported yet."""
     ceiling: dict[str, int] = field(default_factory=dict)
-    """What it may count up to."""
+    """The number up to which each worker may count."""
     command: str = ""
-    """Who has asked for it and waits until it stands with all workers."""
+    """The command that set it, while it waits until all workers have the breakpoint."""
     unarmed: set[str] = field(default_factory=set)
-    """Workers with which it does not stand yet."""
+    """Workers that have not confirmed it yet."""
     asking: dict[str, None] = field(default_factory=dict)
     """Workers that wait for credit, in the order they asked."""
 
@@ -50,7 +50,7 @@ class BreakpointRegistry:
         self.at: list[m.Reached] = []
         """What was reached since the run went on last: where it is paused now."""
         self.totals: Mapping[str, tuple[int, int]] = {}
-        """What operators have taken and given in committed epochs."""
+        """Tuples that operators have taken and given in committed epochs."""
         self._done: dict[str, tuple[int, int]] = {}
         """And in tasks of this attempt that have ended."""
         self._seen: set[tuple[str, m.TuplePlace]] = set()
@@ -61,24 +61,19 @@ class BreakpointRegistry:
         return tuple(s.breakpoint for s in self.active.values())
 
     def of(self, operators: tuple[str, ...]) -> tuple[m.Breakpoint, ...]:
-        """Those that a task with these operators has to do with."""
+        """The breakpoints that concern a task with these operators."""
         return tuple(b for b in self.all if b.operator in operators and not b.at_end)
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
-        """What operators have taken and given up to now, without the tasks under way."""
-        made = dict(self.totals)
-        for name, (taken, given) in self._done.items():
-            before = made.get(name, (0, 0))
-            made[name] = (before[0] + taken, before[1] + given)
-        return made
+        """Tuples that operators have taken and given up to now, without the tasks under way."""
+        return _added(self.totals, self._done)
 
     def counted(self, one: ActiveBreakpoint) -> int:
         """How many tuples were counted, as far as is known."""
-        which = 0 if one.breakpoint.counts == "taken" else 1
-        operator = one.breakpoint.operator
-        before = self.totals.get(operator, (0, 0))[which] + self._done.get(operator, (0, 0))[which]
-        return before + sum(n or 0 for n in one.used.values())
+        taken, given = self.counts.get(one.breakpoint.operator, (0, 0))
+        ended = taken if one.breakpoint.counts == "taken" else given
+        return ended + sum(n or 0 for n in one.used.values())
 
     # --- epochs and tasks -------------------------------------------------------------------------------------------
 
@@ -90,7 +85,7 @@ class BreakpointRegistry:
             one.used, one.ceiling, one.asking = {}, {}, {}
 
     def armed(self, worker: str, names: tuple[str, ...]) -> None:
-        """A worker says which breakpoints stand with it."""
+        """A worker confirms breakpoints."""
         for name in names:
             if name in self.active:
                 self.active[name].unarmed.discard(worker)
@@ -105,17 +100,15 @@ class BreakpointRegistry:
             one.command = "" if one.command == command else one.command
 
     def expect(self, worker: str, operators: tuple[str, ...]) -> None:
-        """A worker is told its breakpoints: it will say what it has counted."""
+        """A worker is sent its breakpoints: it will report what it has counted."""
         for one in self.active.values():
             if one.breakpoint.counts and one.breakpoint.operator in operators:
                 one.forget(worker)
                 one.used[worker] = None
 
     def ended(self, counts: Mapping[str, tuple[int, int]]) -> None:
-        """A task has come to its end."""
-        for name, (taken, given) in counts.items():
-            before = self._done.get(name, (0, 0))
-            self._done[name] = (before[0] + taken, before[1] + given)
+        """A task has ended, with these counts."""
+        self._done = _added(self._done, counts)
 
     def forget(self, worker: str) -> None:
         """A worker has no task any more."""
@@ -124,18 +117,18 @@ class BreakpointRegistry:
 
     # --- counting ---------------------------------------------------------------------------------------------------
 
-    def hear(self, worker: str, said: m.TuplesCounted) -> None:
-        """A worker says what it has counted."""
-        one = self.active.get(said.breakpoint)
+    def count(self, worker: str, report: m.TuplesCounted) -> None:
+        """A worker reports what it has counted."""
+        one = self.active.get(report.breakpoint)
         if one is None or worker not in one.used:
             return
-        one.used[worker] = said.used
-        if said.wants:
+        one.used[worker] = report.used
+        if report.wants:
             one.asking[worker] = None
 
     def grants(self) -> list[tuple[str, m.Credit]]:
-        """Credit for those who ask, as far as there is some: for whom, and how much."""
-        made = []
+        """Credit for the workers that ask, as far as there is some: the worker, and its credit."""
+        grants = []
         for one in self.active.values():
             while one.asking and None not in one.used.values():
                 promised = sum(max(n or 0, one.ceiling.get(w, 0)) - (n or 0) for w, n in one.used.items())
@@ -148,29 +141,40 @@ class BreakpointRegistry:
                 if one.ceiling.get(worker, 0) <= used:
                     share = left // (2 * len(one.used)) if len(one.used) > 1 else left
                     one.ceiling[worker] = used + max(1, share)
-                made.append((worker, m.Credit(breakpoint=one.breakpoint.name, upto=one.ceiling[worker])))
-        return made
+                grants.append((worker, m.Credit(breakpoint=one.breakpoint.name, upto=one.ceiling[worker])))
+        return grants
 
     def full(self) -> list[m.Reached]:
         """Counts that have been reached; these breakpoints stand no more."""
-        made = []
+        reached = []
         for name, one in list(self.active.items()):
             if one.breakpoint.counts and one.limit <= self.counted(one):
                 del self.active[name]
                 place = m.TuplePlace(one.breakpoint.operator, -1, 0, 0, self.counted(one))
-                made.append(m.Reached(breakpoint=name, place=place))
-        self.at += made
-        return made
+                reached.append(m.Reached(breakpoint=name, place=place))
+        self.at += reached
+        return reached
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
-    def reach(self, said: m.Reached) -> bool:
-        """A tuple meets a condition. False: not for the first time, or nobody wants to know any more."""
-        one = self.active.get(said.breakpoint)
-        key = (said.breakpoint, said.place)
+    def reach(self, reached: m.Reached) -> bool:
+        """A tuple meets a condition. False: it was reported before, or the breakpoint was removed."""
+        one = self.active.get(reached.breakpoint)
+        key = (reached.breakpoint, reached.place)
         if one is None or key in self._seen:
             return False
         self._seen.add(key)
         one.hits += 1
-        self.at.append(said)
+        self.at.append(reached)
         return True
+
+
+def _added(
+    counts: Mapping[str, tuple[int, int]], more: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Two counts of tuples taken and given, added by operator."""
+    totals = dict(counts)
+    for name, (taken, given) in more.items():
+        before = totals.get(name, (0, 0))
+        totals[name] = (before[0] + taken, before[1] + given)
+    return totals

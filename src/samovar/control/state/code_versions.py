@@ -22,7 +22,7 @@ __all__ = ["CodeVersions", "Modification"]
 
 
 class CodeVersions:
-    """All versions of the operators that were modified. Immutable but for `restore`."""
+    """All versions of the operators that were modified. Immutable."""
 
     def __init__(
         self,
@@ -37,26 +37,19 @@ class CodeVersions:
         self.newest = version if newest is None else newest
         """The highest number given to a version so far, also to one that was taken back."""
 
-    def restore(self, codes: Mapping[str, tuple[m.CodeVersion, ...]]) -> None:
-        """Take up what a recording holds."""
-        self.all = dict(codes)
-        self.version = max((c[-1].version for c in codes.values() if c), default=0)
-        self.newest = self.version
-
     def newer(self, member: KnownWorker) -> dict[str, tuple[m.CodeVersion, ...]]:
-        """What a worker's task lacks, version by version."""
-        found = {}
-        for operator, codes in self.all.items():
-            if member.runs(operator):
-                newer = tuple(c for c in codes if c.version > member.version(operator))
-                if newer:
-                    found[operator] = newer
-        return found
+        """The code that a worker's task lacks, version by version."""
+        newer = {
+            operator: tuple(c for c in codes if c.version > member.version(operator))
+            for operator, codes in self.all.items()
+            if member.runs(operator)
+        }
+        return {operator: codes for operator, codes in newer.items() if codes}
 
     def with_modification(self, modification: Modification) -> CodeVersions:
         """The code in force once a modification is."""
-        made = {n: (*self.all.get(n, ()), code) for n, code in modification.codes.items()}
-        return CodeVersions(modification.version, {**self.all, **made}, modification.native)
+        changed = {n: (*self.all.get(n, ()), code) for n, code in modification.codes.items()}
+        return CodeVersions(modification.version, {**self.all, **changed}, modification.native)
 
     def before(self, version: int) -> CodeVersions:
         """The code without a version and those after it."""

@@ -40,7 +40,7 @@ class OpenQuestions:
     def ask(
         self, event: e.InspectRequested | e.InFlightRequested, workers: list[str]
     ) -> list[tuple[str, m.StateWanted | m.InFlightWanted]]:
-        """Ask some workers; returns what to tell whom."""
+        """Ask some workers; returns the message for each of them."""
         message: m.StateWanted | m.InFlightWanted
         if isinstance(event, e.InspectRequested):
             message = m.StateWanted(request=event.command, operator=event.operator)
@@ -50,7 +50,7 @@ class OpenQuestions:
         return [(worker, message) for worker in workers]
 
     def again(self, worker: str) -> list[m.StateWanted | m.InFlightWanted]:
-        """What a worker that is back has not answered."""
+        """The questions that a worker which is back has not answered."""
         return [ask.message for ask in self._asks.values() if worker in ask.waiting]
 
     def given(self, worker: str, given: _Given) -> None:
@@ -68,11 +68,11 @@ class OpenQuestions:
                 ask.missing.append(worker)
 
     def give_up(self, command: str, state: str) -> list[i.CommandAnswer]:
-        """Answer with what there is."""
+        """Answer with what workers have sent so far."""
         ask = self._asks.pop(command, None)
         return [] if ask is None else [ask.answer(state)]
 
     def settled(self, state: str) -> list[i.CommandAnswer]:
-        """Answers to the questions that nobody is waited for any more."""
+        """Answers to the questions for which no worker is waited for any more."""
         done = [command for command, ask in self._asks.items() if not ask.waiting]
         return [self._asks.pop(command).answer(state) for command in done]

@@ -1,6 +1,6 @@
-"""What is wanted of a run and what is: the data of `machine.py`, and how the one is made to follow the other.
+"""The wanted and the actual state of a run: the data of `machine.py`, and how the actual state follows the wanted one.
 
-`_settle` compares what is wanted with what was told and done, and gives the instructions that make up the difference.
+`_settle` compares what is wanted with what was ordered and done, and adds the instructions that make up the difference.
 It is called after each event; each wish stands for itself, so any number of them can stand at once.
 """
 
@@ -22,7 +22,7 @@ from samovar.errors import CommandRefused
 __all__ = ["RunState"]
 
 STORY = 8
-"""So many events make up a story."""
+"""Events that make up a story: enough to see what led to a refusal, few enough to read."""
 
 
 class RunState:
@@ -52,7 +52,7 @@ class RunState:
         self._ended = ""
         self._gate = True
         self._order = 0
-        self._told: deque[str] = deque(maxlen=STORY)
+        self._story: deque[str] = deque(maxlen=STORY)
         self._out: list[i.Instruction] = []
 
     # --- looking ----------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class RunState:
     @property
     def story(self) -> tuple[str, ...]:
         """The last events in words."""
-        return tuple(self._told)
+        return tuple(self._story)
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -100,17 +100,17 @@ class RunState:
     # --- what comes out ---------------------------------------------------------------------------------------------
 
     def _refuse(self, command: str, message: str, hint: str | None = None) -> None:
-        error = CommandRefused(message, state=self.state, story=self._told, hint=hint)
+        error = CommandRefused(message, state=self.state, story=self._story, hint=hint)
         self._out.append(i.Refuse(command, error))
 
     def _answer(self, command: str, note: str = "") -> None:
         self._out.append(i.CommandAnswer(command, self.state, note))
 
     def _impossible(self, message: str) -> NoReturn:
-        raise CommandRefused(message, state=self.state, story=self._told)
+        raise CommandRefused(message, state=self.state, story=self._story)
 
-    def _tell(self, worker: str, message: m.ToWorker) -> None:
-        self._out.append(i.Tell(worker, message))
+    def _send(self, worker: str, message: m.ToWorker) -> None:
+        self._out.append(i.Send(worker, message))
 
     def _drop_pending(self, why: str) -> None:
         for command in self.pending:
@@ -135,10 +135,7 @@ class RunState:
 
     def _leave_epoch(self, why: str) -> None:
         self._epoch, self._cancelling, self._letting = None, False, False
-        for member in self.workers.busy:
-            if member.connected and member.task is not None:
-                self._tell(member.name, m.Abandon(task=member.task.task, why=why))
-            self._task_over(member)
+        self._abandon_tasks(why)
         self.holds.forget_attempt()
 
     def _cancel(self, why: str) -> None:
@@ -146,13 +143,16 @@ class RunState:
         if self._epoch is None or self._cancelling:
             return
         self._cancelling = True
-        for member in self.workers.busy:
-            if member.connected and member.task is not None:
-                self._tell(member.name, m.Abandon(task=member.task.task, why=why))
-            self._task_over(member)
+        self._abandon_tasks(why)
         self._out.append(i.CancelEpoch(self._epoch.epoch, why))
 
-    # --- what is wanted against what is -----------------------------------------------------------------------------
+    def _abandon_tasks(self, why: str) -> None:
+        for member in self.workers.busy:
+            if member.connected and member.task is not None:
+                self._send(member.name, m.Abandon(task=member.task.task, why=why))
+            self._task_over(member)
+
+    # --- from the actual state to the wanted one --------------------------------------------------------------------
 
     @property
     def _wants_stop(self) -> bool:
@@ -195,14 +195,14 @@ class RunState:
 
     def _settle_counts(self) -> None:
         for worker, credit in self.breaks.grants():
-            self._tell(worker, credit)
+            self._send(worker, credit)
         reached = self.breaks.full()
         if reached:
             self._break_off()
-            self._tell_breakpoints()
+            self._send_breakpoints()
 
     def _break_off(self) -> None:
-        """Pause, since a breakpoint was reached; workers are told at once."""
+        """Pause, since a breakpoint was reached; workers get their orders at once."""
         for command in self._take("_resuming"):
             self._answer(command, "paused again before everything went on")
         if not (self._pause and self._paused):
@@ -210,12 +210,12 @@ class RunState:
             self._paused = self._letting = False
         self._settle_workers()
 
-    def _tell_breakpoints(self) -> None:
+    def _send_breakpoints(self) -> None:
         for member in self.workers.busy:
             if member.connected and member.task is not None:
                 self.breaks.expect(member.name, member.task.operators)
-                its = self.breaks.of(member.task.operators)
-                self._tell(member.name, m.Breakpoints(breakpoints=its))
+                breakpoints = self.breaks.of(member.task.operators)
+                self._send(member.name, m.Breakpoints(breakpoints=breakpoints))
 
     def _settle_workers(self) -> None:
         stop = self._wants_stop
@@ -223,20 +223,15 @@ class RunState:
             if member.connected and member.stop != stop:
                 self._order += 1
                 member.order, member.stop, member.done = self._order, stop, False
-                self._tell(
-                    member.name, m.PauseOrder(order=self._order) if stop else m.ResumeOrder(order=self._order)
-                )
+                kind = m.PauseOrder if stop else m.ResumeOrder
+                self._send(member.name, kind(order=self._order))
 
     def _settle_pause(self) -> None:
         if self._pause is None:
             return
-        if (
-            self._pause == "direct"
-            and self._epoch is not None
-            and not self.workers.busy
-            and not self._letting
-        ):
-            self._cancel("paused while Spark worked by itself")
+        only_spark = self._epoch is not None and not self.workers.busy
+        if self._pause == "direct" and only_spark and not self._letting:
+            self._cancel("paused while only Spark worked")
         if not self._paused:
             in_flight = self._pause == "direct" and bool(self.workers.busy) and self.workers.all_stopped
             self._paused = in_flight or self._epoch is None
@@ -265,7 +260,7 @@ class RunState:
                     modification.waiting.add(member.name)
                     if member.connected:
                         member.versions.update(dict.fromkeys(codes, modification.version))
-                        self._tell(member.name, m.SwitchOrder(version=modification.version, codes=codes))
+                        self._send(member.name, m.SwitchOrder(version=modification.version, codes=codes))
             return True
         if modification.waiting:
             return False

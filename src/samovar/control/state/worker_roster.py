@@ -1,4 +1,4 @@
-"""Who works on what, what each worker was told last, and whether it has done it. Pure data for `machine.py`."""
+"""Which worker has which task, the last order to each, and whether it was carried out. Pure data for `machine.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["KnownWorker", "WorkerRoster"]
 
 @dataclass
 class KnownWorker:
-    """One worker. `stop` is what it was told last, `done` whether it has said that it did so."""
+    """One worker. `stop`: whether its last order was to stop; `done`: whether it has confirmed that order."""
 
     name: str
     task: m.TaskBegun | None = None
@@ -21,13 +21,13 @@ class KnownWorker:
     stop: bool = False
     done: bool = True
     versions: dict[str, int] = field(default_factory=dict)
-    """Versions told in this task, beside those it came with."""
+    """Versions sent in this task, beside those it came with."""
     noted: set[int] = field(default_factory=set)
     """Versions it has reported a switch to in this task."""
 
     @property
     def stopped(self) -> bool:
-        """Whether it surely processes nothing."""
+        """Whether it has confirmed that it processes nothing."""
         return self.stop and self.done
 
     def runs(self, operator: str) -> bool:
@@ -35,12 +35,12 @@ class KnownWorker:
         return self.task is not None and operator in self.task.operators
 
     def version(self, operator: str) -> int:
-        """The version of an operator's code it has, or will have when it has done what it was told."""
+        """The version of an operator's code that it has, or will have when it has carried out its orders."""
         came_with = self.task.versions.get(operator, 0) if self.task is not None else 0
         return max(came_with, self.versions.get(operator, 0))
 
     def begin(self, task: m.TaskBegun, switches: tuple[m.SwitchPoint, ...] = ()) -> None:
-        """A task starts, or is found again after a lost connection, with the switches made in between."""
+        """A task starts, or goes on after a lost connection, with the switches made in between."""
         if self.task is None or self.task.task != task.task:
             self.noted = set()
         self.task = task

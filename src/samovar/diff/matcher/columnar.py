@@ -28,12 +28,14 @@ from samovar.diff.matcher.row_words import Layout, Words, hash_of
 from samovar.diff.matcher.slots import Batch, Plan, Slots, slots_of
 from samovar.diff.matcher.unmatched import Array, Pending, Spill
 
-__all__ = ["LARGEST", "Columnar", "can_compare_columns"]
+__all__ = ["LARGEST", "Columnar", "Unmatched", "can_compare_columns"]
 
 LARGEST = 1 << 17
 """Rows taken in at once: beyond this, arrays leave the processor's cache."""
 _SMALLEST = 1 << 10
-"""A piece of so many rows is not cut further: what is wrong with it is found event by event."""
+"""A piece of at most this many rows is not cut further: the event that does not fit is searched event by event."""
+Unmatched = Mapping[Side, tuple[Ids, pa.Table | None]]
+"""The unmatched rows of each side with their positions; no table for no rows."""
 
 
 def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
@@ -42,9 +44,7 @@ def can_compare_columns(depends: Dependence, equal: Equality) -> bool:
         return False
     keys = [c for c in depends.clauses if isinstance(c, Key)]
     if equal.columns is not None and any(key.by is not None for key in keys):
-        return (
-            False  # the function may look at a column that is not compared: only event by event is that seen
-        )
+        return False  # the function may look at a column that is not compared: only single events show that
     return equal.tolerance is None or bool(keys)
 
 
@@ -55,8 +55,7 @@ class Columnar:
         self, depends: Dependence, equal: Equality, *, spill_bytes: int, spill_folder: Path | None
     ) -> None:
         self.layout = Layout(equal, (*depends.columns, *(equal.columns or ())))
-        self.spills = {side: Spill(spill_bytes, spill_folder) for side in SIDES}
-        self.pending = {side: Pending(self.spills[side]) for side in SIDES}
+        self.pending = {side: Pending(Spill(spill_bytes, spill_folder)) for side in SIDES}
         self._equal = equal
         self._keys = [c for c in depends.clauses if isinstance(c, Key)]
         self._ordered = self._keys == [Key()]
@@ -68,7 +67,7 @@ class Columnar:
         ]
 
     def push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> int:
-        """Take rows in, piece by piece: how many were. Fewer than all means that the next piece needs a closer look.
+        """Take rows in, piece by piece, and return how many. Fewer than all: the next piece needs a closer look.
 
         A piece that cannot be taken in is tried in ever smaller ones, so that few rows have to be looked at closely.
         """
@@ -85,15 +84,19 @@ class Columnar:
                 size = max(_SMALLEST, piece.num_rows // 2)
         return start
 
+    def unmatched(self) -> Unmatched:
+        """The rows without a partner."""
+        return {side: pending.table() for side, pending in self.pending.items()}
+
     def _push(self, side: Side, rows: pa.RecordBatch, positions: Ids) -> bool:
         other = self.pending[OTHER[side]]
         words, nulls = self.layout.words(rows)
         by_name = dict(zip((c.name for c in self.layout.columns), words, strict=True))
         groups = self._grouped(rows, words, nulls, by_name)
-        found = self._find(side, groups, rows.num_rows)
-        if found is None:
+        taken = self._find(side, groups, rows.num_rows)
+        if taken is None:
             return False
-        partners, taken = found
+        partners = taken[0].ids
         matched = np.flatnonzero(partners >= 0)
         unmatched = np.flatnonzero(partners < 0)
         partners = partners[matched]
@@ -113,7 +116,7 @@ class Columnar:
         return True
 
     def _plans(self, batch: Batch, at: int) -> list[Plan] | None:
-        """What each clause with slots has to say; None if one of them does not fit."""
+        """The plan of each clause with slots; None if one of them does not fit."""
         plans: list[Plan] = []
         for slots in self._slots:
             plan = slots.plan(batch, self.pending[OTHER[batch.side]], at)
@@ -135,15 +138,13 @@ class Columnar:
             ]
         return [grouped(hash_of([*words, *nulls]))]
 
-    def _find(self, side: Side, groups: list[Grouped], count: int) -> tuple[Ids, list[Taken]] | None:
-        """The partners waiting on the other side; None if keys disagree about them."""
+    def _find(self, side: Side, groups: list[Grouped], count: int) -> list[Taken] | None:
+        """The partners waiting on the other side, by each key; None if keys disagree about them."""
         other = OTHER[side]
         if self._ordered:
-            return self._single[other].find(count), []
+            return [Taken(self._single[other].find(count), ())]
         taken = [q.find(g) for q, g in zip(self._queues[other], groups, strict=True)]
-        if any((t.ids != taken[0].ids).any() for t in taken[1:]):
-            return None
-        return taken[0].ids, taken
+        return None if any((t.ids != taken[0].ids).any() for t in taken[1:]) else taken
 
     def _equal_rows(
         self, side: Side, rows: pa.RecordBatch, words: Sequence[Words], matched: Ids, partners: Ids
@@ -187,7 +188,7 @@ class Columnar:
         first = mine.length
         if len(batch.matched):
             self._single[other].take(len(batch.matched))
-            for queues, part in zip(self._queues[other], taken, strict=True):
+            for queues, part in zip(self._queues[other], taken, strict=False):  # no queues for `ordered`
                 queues.take(part)
         if len(batch.unmatched):
             arrays: list[Array] = [*words, *(a for plan in plans for a in plan.arrays)]
@@ -220,7 +221,7 @@ class Columnar:
                 queues.add(keys, order + first, alive)
 
     def _tidy(self, side: Side, at: int) -> None:
-        """Give back what matched rows took."""
+        """Free the memory of matched rows."""
         pending = self.pending[side]
         if not pending.alive_count:
             pending.reset()
@@ -243,9 +244,9 @@ class Columnar:
 
 
 def _hashes(key: Key, rows: pa.RecordBatch) -> Words:
-    """Hashes of what a key function returns. Equal keys have equal ones; keys that share one are told apart later."""
+    """Hashes of the values of a key function. Equal keys have equal hashes; others with one hash are seen later."""
     keys = map(key.of, rows_of(rows))
-    # Python gives -1 and -2 the same hash
+    # in Python -1 and -2 have the same hash
     return np.fromiter((hash((k, k == -1)) for k in keys), np.int64, rows.num_rows).view(np.uint64)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from samovar.diff.comparison_errors import DependenceProblem
@@ -68,12 +69,12 @@ class KeyIndex:
             del self._queues[side][mark]
 
 
+@dataclass
 class _Group:
     """The waiting events of one synchronised group, and those among them that synchronise."""
 
-    def __init__(self) -> None:
-        self.all: OrderedDict[int, None] = OrderedDict()
-        self.synchronising: deque[int] = deque()
+    all: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    synchronising: deque[int] = field(default_factory=deque)
 
 
 class SynchronisingIndex:
@@ -91,8 +92,8 @@ class SynchronisingIndex:
         group = self._groups[side].get(mark[1])
         if group is None:
             return None
-        found = next(iter(group.all)) if mark[0] else next(iter(group.synchronising), None)
-        return found if found is not None and (limit is None or found < limit) else None
+        first = next(iter(group.all)) if mark[0] else next(iter(group.synchronising), None)
+        return first if first is not None and (limit is None or first < limit) else None
 
     def add(self, side: Side, position: int, mark: tuple[bool, Any]) -> None:
         group = self._groups[side].get(mark[1])
@@ -130,12 +131,12 @@ class _PunctuatingIndex:
 
     def first(self, side: Side, mark: tuple[bool, Any], event: Any, limit: int | None) -> int | None:
         punctuates, time = mark
-        found = None
+        earliest = None
         for position, other in self._punctuations[side].items():
             if limit is not None and position >= limit:
                 break
             if before(time, other):
-                found = limit = position
+                earliest = limit = position
                 break
         if punctuates:
             for position, other in self._all[side].items():
@@ -143,7 +144,7 @@ class _PunctuatingIndex:
                     break
                 if before(other, time):
                     return position
-        return found
+        return earliest
 
     def add(self, side: Side, position: int, mark: tuple[bool, Any]) -> None:
         self._all[side][position] = mark[1]
@@ -211,10 +212,10 @@ class FunctionIndex:
         return DependenceProblem(message, events=(event, other))
 
     def add(self, side: Side, position: int, mark: Any) -> None:
-        """Nothing to note: the matcher keeps the waiting events."""
+        """Nothing to do: the matcher keeps the waiting events."""
 
     def remove(self, side: Side, position: int, mark: Any) -> None:
-        """Nothing to note."""
+        """Nothing to do: the matcher keeps the waiting events."""
 
 
 def index_of(clause: Clause, waiting: Waiting) -> Index:

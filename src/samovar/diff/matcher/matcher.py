@@ -3,7 +3,7 @@
 Guarantee: the verdict "not equivalent" comes with the first event after which no continuation makes the streams
 equivalent, "equivalent" with `close` if they are; in between only events without a partner are kept. Batches of
 structured dependences go through arrays (`samovar.diff.matcher.columnar`), everything else event by event
-(`samovar.diff.matcher.stepwise`); both give the same verdict at the same event.
+(`samovar.diff.matcher.stepwise`); both reach the same verdict at the same event.
 
 Not promised: safety with several threads.
 """
@@ -11,6 +11,7 @@ Not promised: safety with several threads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +24,24 @@ from samovar.diff.equality import Equality, as_equality
 from samovar.diff.event_values import SIDES, Side, as_event, check_side, rows_of
 from samovar.diff.matcher import matcher_checkpoint
 from samovar.diff.matcher.axioms import Samples, check_columns
-from samovar.diff.matcher.columnar import LARGEST, Columnar, can_compare_columns
+from samovar.diff.matcher.columnar import LARGEST, Columnar, Unmatched, can_compare_columns
 from samovar.diff.matcher.queues import Ids
 from samovar.diff.matcher.row_words import Layout
-from samovar.diff.matcher.stepwise import Difference, Relational, Stepwise, make_stepwise
+from samovar.diff.matcher.stepwise import Relational, SettledPair, Stepwise, make_stepwise
 from samovar.diff.verdict import Rest, Verdict, at_end
 
 __all__ = ["Matcher"]
 
 _SPILL_BYTES = 256 * 1024 * 1024
+"""Unmatched rows of a side that stay in memory: enough for most streams, and little beside a Spark driver."""
 
 
 class Matcher:
     """Compares two streams, "left" and "right".
 
-    `depends` says which events must keep their order: `independent`, `ordered`, `keyed(...)`, `synchronised(...)`,
-    `punctuated(...)`, a union of these with `|`, or a symmetric function of two events. `equal` says which events are
-    equal: by default those with equal cells; else `equality(...)`, `accepts(...)`, or a function of two events.
+    `depends` names the events that must keep their order: `independent`, `ordered`, `keyed(...)`, `synchronised(...)`,
+    `punctuated(...)`, a union of these with `|`, or a symmetric function of two events. `equal` defines which events
+    are equal: by default those with equal cells; else `equality(...)`, `accepts(...)`, or a function of two events.
     Unmatched rows of batches beyond `spill_bytes` a side are kept on disk.
     """
 
@@ -59,7 +61,7 @@ class Matcher:
         self._spill_folder = None if spill_folder is None else Path(spill_folder)
         self._samples = Samples(self.depends, self.equal)
         self._columnar: Columnar | None = None
-        self._stepwise: Stepwise | Relational | None = None
+        self._stepwise: Stepwise | None = None
         self._layout: Layout | None = None
         self._schemas: dict[Side, pa.Schema] = {}
         self._fallbacks = 0
@@ -150,7 +152,7 @@ class Matcher:
         return at_end({side: self._rest(side) for side in SIDES}, self.depends.describe())
 
     def undecided(self, seconds: float) -> Verdict:
-        """The verdict if nobody waits any longer, after so many seconds; more events may follow."""
+        """The verdict if the comparison is given up now, after `seconds`; more events may follow."""
         if self._verdict is not None:
             return self._verdict
         rest = {side: self._rest(side) for side in SIDES}
@@ -159,19 +161,15 @@ class Matcher:
     def save(self, path: str | Path) -> None:
         """Write a checkpoint (a folder), from which `Matcher.restore` goes on. Only while there is no verdict."""
         if self._verdict is not None:
-            raise CheckpointProblem(
-                "Expected a matcher without a verdict, got one that has its verdict already."
-            )
-        saved = matcher_checkpoint.Saved(dict(self._seen), self.depends, self.equal)
-        if self._columnar is not None:
-            rows = {side: self._columnar.pending[side].table() for side in SIDES}
-            saved = matcher_checkpoint.Saved(dict(self._seen), self.depends, self.equal, rows=rows)
-        elif self._stepwise is not None:
-            events = {side: list(self._stepwise.waiting[side].items()) for side in SIDES}
-            kept = list(self._stepwise.kept()) if isinstance(self._stepwise, Relational) else []
-            saved = matcher_checkpoint.Saved(
-                dict(self._seen), self.depends, self.equal, events=events, settled=kept
-            )
+            raise CheckpointProblem("Expected a matcher without a verdict, got one that has decided already.")
+        saved = matcher_checkpoint.Saved(
+            dict(self._seen),
+            self.depends,
+            self.equal,
+            rows=None if self._columnar is None else self._columnar.unmatched(),
+            events=None if self._stepwise is None else {s: self._rest(s).placed for s in SIDES},
+            settled=list(self._stepwise.settled()) if isinstance(self._stepwise, Relational) else (),
+        )
         matcher_checkpoint.write(Path(path), saved)
 
     @classmethod
@@ -184,10 +182,10 @@ class Matcher:
         spill_bytes: int = _SPILL_BYTES,
         spill_folder: str | Path | None = None,
     ) -> Matcher:
-        """Go on from a checkpoint. Functions are not part of it: hand in a dependence or equality made of one again."""
+        """Go on from a checkpoint. Functions are not part of it: pass a dependence or equality that is one again."""
         saved = matcher_checkpoint.read(Path(path))
-        for name, given, known in (("depends", depends, saved.depends), ("equal", equal, saved.equal)):
-            if given is None and known is None:
+        for name, value, known in (("depends", depends, saved.depends), ("equal", equal, saved.equal)):
+            if value is None and known is None:
                 raise CheckpointProblem(
                     f"Expected {name}=, since the matcher was saved with a function.",
                     hint=f"Call Matcher.restore(path, {name}=...) with the same function.",
@@ -198,30 +196,27 @@ class Matcher:
             spill_bytes=spill_bytes,
             spill_folder=spill_folder,
         )
-        matcher._seen = dict(saved.seen)
+        return matcher._load(saved)
+
+    def restored(self, path: str | Path) -> Matcher:
+        """This matcher, which has seen no event yet, as a matcher for the same comparison was saved."""
+        return self._load(matcher_checkpoint.read(Path(path)))
+
+    def _load(self, saved: matcher_checkpoint.Saved) -> Matcher:
+        self._seen = dict(saved.seen)
         difference = None
         if saved.rows is not None:
-            difference = matcher._load_rows(saved.rows)
+            difference = self._load_rows(saved.rows)
         elif saved.events is not None:
-            difference = matcher._feed({s: saved.events[s] for s in SIDES}, saved.settled)
+            difference = self._feed(saved.events, saved.settled)
         if difference is not None:
             raise CheckpointProblem(
                 "Expected the dependence and the equality of the saved matcher, got others."
             )
-        return matcher
-
-    def restored(self, path: str | Path) -> Matcher:
-        """A matcher for the same comparison that goes on from a checkpoint."""
-        return type(self).restore(
-            path,
-            depends=self.depends,
-            equal=self.equal,
-            spill_bytes=self._spill_bytes,
-            spill_folder=self._spill_folder,
-        )
+        return self
 
     def tidy(self) -> None:
-        """A checkpoint holds all there is: nothing of earlier ones is left."""
+        """Nothing to do: a checkpoint holds the whole state, and replaces the one before."""
 
     def _done(self) -> bool:
         if self._closed:
@@ -241,15 +236,19 @@ class Matcher:
             if taken == batch.num_rows:
                 return
             self._to_stepwise()
-            self._fallbacks += 1
-            self._events_until = 2**self._fallbacks
+            self._fall_back()
             batch, positions = batch.slice(taken), positions[taken:]
         elif self._columnar is None:
             self._check_schema(batch.schema)
         self._one_by_one(side, rows_of(batch), positions.tolist())
 
+    def _fall_back(self) -> None:
+        """Take batches event by event for some time: each time for twice as many batches as before."""
+        self._fallbacks += 1
+        self._events_until = 2**self._fallbacks
+
     def _return_to_arrays(self) -> None:
-        """After a batch that arrays could not take though it was fine: try again, ever more rarely."""
+        """Go back to arrays some batches after one that arrays could not take, though it was no difference."""
         if not self._fallbacks or self._stepwise is None:
             return
         self._events_until -= 1
@@ -269,8 +268,7 @@ class Matcher:
         self._load_rows(rows)
         if self._columnar is None:
             self._stepwise = stepwise
-            self._fallbacks += 1
-            self._events_until = 2**self._fallbacks
+            self._fall_back()
 
     def _check_schema(self, schema: pa.Schema) -> None:
         if self._layout is None:
@@ -290,24 +288,24 @@ class Matcher:
                 difference = push(side, position, event)
                 taken += 1
                 if difference is not None:
-                    self._decide(difference)
+                    rest = {side: self._rest(side) for side in SIDES}
+                    self._verdict = replace(difference, depends=self.depends.describe(), rest=rest)
                     return
         finally:
             self._seen[side] += taken
 
     def _to_stepwise(self) -> None:
-        """From arrays to events: the unmatched ones are all there is to take along."""
+        """From arrays to events: only the unmatched rows are needed."""
         columnar, self._columnar = self._columnar, None
         self._stepwise = make_stepwise(self.depends, self.equal, self._samples)
-        if columnar is None:
-            return
-        self._layout = columnar.layout
-        self._feed(_as_events({side: columnar.pending[side].table() for side in SIDES}), [])
+        if columnar is not None:
+            self._layout = columnar.layout
+            self._feed(_as_events(columnar.unmatched()))
 
     def _feed(
-        self, waiting: dict[Side, list[tuple[int, Any]]], settled: list[tuple[int, Any, int, Any]]
-    ) -> Difference | None:
-        """Give unmatched events to a fresh stepwise matcher; they depend on none of the other side."""
+        self, waiting: Mapping[Side, list[tuple[int, Any]]], settled: Sequence[SettledPair] = ()
+    ) -> Verdict | None:
+        """Push unmatched events into a fresh stepwise matcher; they depend on none of the other side."""
         if self._stepwise is None:
             self._stepwise = make_stepwise(self.depends, self.equal, self._samples)
         for side in SIDES:
@@ -317,15 +315,14 @@ class Matcher:
                     return difference
         if isinstance(self._stepwise, Relational):
             for pair in settled:
-                self._stepwise.settle(*pair)
+                self._stepwise.settle(pair)
         return None
 
-    def _load_rows(self, rows: Mapping[Side, tuple[Ids, pa.Table | None]]) -> Difference | None:
-        """Give unmatched rows to a fresh columnar matcher; if it does not take them, to a stepwise one."""
+    def _load_rows(self, rows: Unmatched) -> Verdict | None:
+        """Push unmatched rows into a fresh columnar matcher; if it does not take them, into a stepwise one."""
         columnar = self._new_columnar()
         whole = True
-        for side in SIDES:
-            positions, table = rows[side]
+        for side, (positions, table) in rows.items():
             if table is not None:
                 batch = table.combine_chunks().to_batches()[0]
                 whole = whole and columnar.push(side, batch, positions) == batch.num_rows
@@ -333,23 +330,11 @@ class Matcher:
             self._columnar = columnar
             return None
         self._layout = columnar.layout
-        return self._feed(_as_events(rows), [])
+        return self._feed(_as_events(rows))
 
     def _new_columnar(self) -> Columnar:
         return Columnar(
             self.depends, self.equal, spill_bytes=self._spill_bytes, spill_folder=self._spill_folder
-        )
-
-    def _decide(self, difference: Difference) -> None:
-        self._verdict = Verdict(
-            False,
-            side=difference.side,
-            position=difference.position,
-            event=difference.event,
-            against=difference.against,
-            against_position=difference.against_position,
-            depends=self.depends.describe(),
-            rest={side: self._rest(side) for side in SIDES},
         )
 
     def _rest(self, side: Side) -> Rest:
@@ -363,21 +348,12 @@ class Matcher:
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """The batches of a table, small ones joined: each has a cost of its own, and is looked for in all before it."""
-    group: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in [*table.to_batches(), None]:
-        if group and (batch is None or rows + batch.num_rows > LARGEST):
-            yield from (
-                group if len(group) == 1 else pa.Table.from_batches(group).combine_chunks().to_batches()
-            )
-            group, rows = [], 0
-        if batch is not None:
-            group.append(batch)
-            rows += batch.num_rows
+    """The rows in large batches: each batch has a cost of its own, and is looked for in all before it."""
+    for start in range(0, table.num_rows, LARGEST):
+        yield from table.slice(start, LARGEST).combine_chunks().to_batches()
 
 
-def _as_events(rows: Mapping[Side, tuple[Ids, pa.Table | None]]) -> dict[Side, list[tuple[int, Any]]]:
+def _as_events(rows: Unmatched) -> dict[Side, list[tuple[int, Any]]]:
     """Unmatched rows with their positions, one by one."""
     return {
         side: list(zip(positions.tolist(), [] if table is None else rows_of(table), strict=True))

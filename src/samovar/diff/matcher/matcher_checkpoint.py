@@ -12,7 +12,7 @@ import os
 import pickle
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,73 +21,65 @@ import numpy as np
 import pyarrow as pa
 
 from samovar.diff.comparison_errors import CheckpointProblem
-from samovar.diff.dependence import Clause, Dependence, Key, Predicate, Punctuating, Synchronising
-from samovar.diff.equality import Equality, Tolerance
+from samovar.diff.dependence import Clause, Dependence, Function, Key, Punctuating, Synchronising
+from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.matcher.queues import Ids
+from samovar.diff.matcher.stepwise import SettledPair
 
-__all__ = ["FORMAT", "Saved", "read", "write"]
+__all__ = ["FORMAT", "Saved", "check_format", "read", "write"]
 
-FORMAT = 1
+FORMAT = 2
 _POSITION = "__sv_position"
+_KINDS: dict[str, type[Key | Synchronising | Punctuating]] = {
+    "key": Key,
+    "synchronising": Synchronising,
+    "punctuating": Punctuating,
+}
 
 
-class _Clause(msgspec.Struct, frozen=True, omit_defaults=True):
-    kind: str
-    columns: list[str] = []
-    time: str = ""
-    by: list[tuple[str, list[Any]]] = []
-
-
-class _Equality(msgspec.Struct, frozen=True, omit_defaults=True):
-    columns: list[str] | None = None
-    absolute: float | None = None
-    relative: float = 0.0
-    by_column: list[tuple[str, float]] | None = None
-
-
-class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Header(msgspec.Struct, frozen=True):
     format: int
-    seen: dict[str, int]
-    depends: list[_Clause] | None
-    """None if a function is part of it."""
-    equal: _Equality | None
+    seen: dict[Side, int]
+    depends: list[tuple[str, Any]] | None
+    """The kind of each clause, and its fields; None if a function is part of one."""
+    equal: Equality | None
+    """None if it is a function."""
     form: str
     """`rows`, `events`, or `empty`."""
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """What a checkpoint holds. `rows` is set if events came in batches, else `events`."""
+    """The contents of a checkpoint. `rows` is set if events came in batches, else `events`."""
 
     seen: Mapping[Side, int]
     depends: Dependence | None
     equal: Equality | None
     rows: Mapping[Side, tuple[Ids, pa.Table | None]] | None = None
     events: Mapping[Side, list[tuple[int, Any]]] | None = None
-    settled: list[tuple[int, Any, int, Any]] = []
+    settled: Sequence[SettledPair] = ()
 
 
 def write(path: Path, saved: Saved) -> None:
-    """Write a checkpoint, in place of the one that is there if there is one."""
+    """Write a checkpoint; it replaces the one at this path, if there is one."""
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    old = path.with_name(f"{new.name}.old")
     try:
         new.mkdir(parents=True)
-        if saved.rows is not None:
-            for side in SIDES:
-                positions, table = saved.rows[side]
-                if table is not None:
-                    _write_rows(new / f"{side}.arrow", table.append_column(_POSITION, pa.array(positions)))
-        elif saved.events is not None:
-            (new / "events.pickle").write_bytes(pickle.dumps((dict(saved.events), saved.settled)))
+        for side, (positions, table) in (saved.rows or {}).items():
+            if table is not None:
+                _write_rows(new / f"{side}.arrow", table.append_column(_POSITION, pa.array(positions)))
+        if saved.events is not None:
+            events = (dict(saved.events), [tuple(pair) for pair in saved.settled])
+            (new / "events.pickle").write_bytes(pickle.dumps(events))
         header = _Header(
             format=FORMAT,
-            seen={side: saved.seen[side] for side in SIDES},
-            depends=_plain_dependence(saved.depends),
-            equal=_plain_equality(saved.equal),
+            seen=dict(saved.seen),
+            depends=_plain_clauses(saved.depends),
+            equal=saved.equal if saved.equal is not None and saved.equal.in_columns else None,
             form="rows" if saved.rows is not None else "events" if saved.events is not None else "empty",
         )
         (new / "matcher.json").write_bytes(msgspec.json.encode(header))
-        old = path.with_name(f"{new.name}.old")
         if path.exists():
             os.rename(path, old)
         os.rename(new, path)
@@ -99,29 +91,34 @@ def write(path: Path, saved: Saved) -> None:
 
 def read(path: Path) -> Saved:
     """Read a checkpoint."""
+    rows, events = None, None
+    settled: Sequence[Any] = ()
     try:
         raw = (path / "matcher.json").read_bytes()
-        version = msgspec.json.decode(raw).get("format", 0)
-        if version > FORMAT:
-            raise CheckpointProblem(
-                f"{path} has format {version}; this Samovar reads up to {FORMAT}.",
-                hint="Update Samovar to open it.",
-            )
+        check_format(raw, FORMAT, path)
         header = msgspec.json.decode(raw, type=_Header)
-        rows = None
-        events: Mapping[Side, list[tuple[int, Any]]] | None = None
-        settled: list[tuple[int, Any, int, Any]] = []
         if header.form == "rows":
             rows = {side: _read_rows(path / f"{side}.arrow") for side in SIDES}
         elif header.form == "events":
             events, settled = pickle.loads((path / "events.pickle").read_bytes())
+        depends = None
+        if header.depends is not None:
+            depends = Dependence(tuple(msgspec.convert(c, _KINDS[kind]) for kind, c in header.depends))
     except FileNotFoundError as error:
         raise CheckpointProblem(f"Expected a saved matcher, got none at {path}.") from error
-    except (OSError, ValueError, pickle.UnpicklingError, EOFError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, pickle.UnpicklingError, EOFError, pa.ArrowException) as error:
         raise CheckpointProblem(f"The saved matcher at {path} is damaged: {error}.") from error
-    depends = None if header.depends is None else Dependence(tuple(map(_clause, header.depends)))
-    seen: dict[Side, int] = {side: header.seen[side] for side in SIDES}
-    return Saved(seen, depends, _equality(header.equal), rows, events, settled)
+    pairs = [SettledPair(*pair) for pair in settled]
+    return Saved(header.seen, depends, header.equal, rows, events, pairs)
+
+
+def check_format(raw: bytes, version: int, path: Path) -> None:
+    """Raise unless the header of a checkpoint, as JSON, has the format that this Samovar reads."""
+    if (written := msgspec.json.decode(raw).get("format", version)) != version:
+        raise CheckpointProblem(
+            f"{path} has format {written}; this Samovar reads format {version}.",
+            hint="Open it with the Samovar that wrote it, or start again with an empty folder.",
+        )
 
 
 def _write_rows(path: Path, table: pa.Table) -> None:
@@ -134,54 +131,20 @@ def _read_rows(path: Path) -> tuple[Ids, pa.Table | None]:
         return np.zeros(0, np.int64), None
     with pa.OSFile(str(path), "rb") as file:
         table = pa.ipc.open_file(file).read_all()
-    positions = table.column(_POSITION).to_numpy()
-    return positions, table.drop_columns([_POSITION])
+    return table.column(_POSITION).to_numpy(), table.drop_columns([_POSITION])
 
 
-def _plain_dependence(depends: Dependence | None) -> list[_Clause] | None:
-    clauses = []
-    for clause in depends.clauses if depends is not None else ():
-        if isinstance(clause, Key) and clause.by is None:
-            clauses.append(_Clause("key", list(clause.columns)))
-        elif isinstance(clause, Synchronising) and (by := _plain_predicate(clause.by)) is not None:
-            clauses.append(_Clause("synchronising", list(clause.within), by=by))
-        elif isinstance(clause, Punctuating) and (by := _plain_predicate(clause.by)) is not None:
-            clauses.append(_Clause("punctuating", time=clause.time, by=by))
-        else:
-            return None
-    return clauses
-
-
-def _plain_predicate(by: Predicate) -> list[tuple[str, list[Any]]] | None:
-    simple = all(isinstance(v, (str, int, bool, type(None))) for _, values in by.columns for v in values)
-    return None if by.function is not None or not simple else [(c, list(v)) for c, v in by.columns]
-
-
-def _clause(plain: _Clause) -> Clause:
-    by = Predicate(tuple((c, tuple(values)) for c, values in plain.by))
-    if plain.kind == "key":
-        return Key(tuple(plain.columns))
-    if plain.kind == "synchronising":
-        return Synchronising(by, tuple(plain.columns))
-    return Punctuating(plain.time, by)
-
-
-def _plain_equality(equal: Equality | None) -> _Equality | None:
-    if equal is None or not equal.in_columns:
+def _plain_clauses(depends: Dependence | None) -> list[tuple[str, Any]] | None:
+    clauses = depends.clauses if depends is not None else ()
+    if not all(map(_is_plain, clauses)):
         return None
-    columns = None if equal.columns is None else list(equal.columns)
-    tolerance = equal.tolerance
-    if tolerance is None:
-        return _Equality(columns)
-    by_column = None if tolerance.columns is None else list(tolerance.columns)
-    return _Equality(columns, tolerance.absolute, tolerance.relative, by_column)
+    names = {kind: name for name, kind in _KINDS.items()}
+    return [(names[type(clause)], clause) for clause in clauses if not isinstance(clause, Function)]
 
 
-def _equality(plain: _Equality | None) -> Equality | None:
-    if plain is None:
-        return None
-    columns = None if plain.columns is None else tuple(plain.columns)
-    if plain.absolute is None:
-        return Equality(columns)
-    by_column = None if plain.by_column is None else tuple((c, t) for c, t in plain.by_column)
-    return Equality(columns, Tolerance(plain.absolute, plain.relative, by_column))
+def _is_plain(clause: Clause) -> bool:
+    """Whether JSON can hold the clause, so that it is the same when it is read again."""
+    if isinstance(clause, (Synchronising, Punctuating)):
+        values = [value for _, allowed in clause.by.columns for value in allowed]
+        return clause.by.function is None and all(isinstance(v, (str, int, type(None))) for v in values)
+    return isinstance(clause, Key) and clause.by is None

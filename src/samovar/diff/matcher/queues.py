@@ -18,8 +18,10 @@ from samovar.diff.matcher.row_words import Words
 
 __all__ = ["Grouped", "Ids", "Queues", "Taken", "grouped"]
 
-_FEW = 4  # runs that a look-up may walk through
+_FEW = 4
+"""Runs that a look-up may walk through at no charge: further ones count towards the next merge."""
 _MOST = 256
+"""Runs at which a merge is due in any case."""
 
 Ids = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -53,11 +55,17 @@ def grouped(keys: Words) -> Grouped:
     """Sort an array of at least one key and cut it into groups."""
     order = np.argsort(keys, kind="stable")
     ranked = keys[order]
-    fresh = np.empty(len(keys), np.bool_)
-    fresh[0] = True
-    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    fresh = _fresh(ranked)
     starts = np.flatnonzero(fresh)
     return Grouped(order, starts, np.cumsum(fresh) - 1, ranked[starts])
+
+
+def _fresh(ranked: Words) -> Flags:
+    """Of at least one sorted key, those that differ from the key before."""
+    fresh = np.empty(len(ranked), np.bool_)
+    fresh[0] = True
+    np.not_equal(ranked[1:], ranked[:-1], out=fresh[1:])
+    return fresh
 
 
 class _Run:
@@ -66,10 +74,7 @@ class _Run:
     def __init__(self, keys: Words, ids: Ids) -> None:
         self.all_keys = keys
         self.ids = ids
-        fresh = np.empty(len(keys), np.bool_)
-        fresh[0] = True
-        np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-        self.begins = np.flatnonzero(fresh)
+        self.begins = np.flatnonzero(_fresh(keys))
         self.ends = np.append(self.begins[1:], len(keys))
         self.keys = keys[self.begins]
         self.left = len(keys)
@@ -77,7 +82,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class Taken:
-    """Entries found, not yet taken out: for each run the groups concerned, and how many of each."""
+    """Entries that `find` returned and `take` will remove: for each run the groups, and how many entries of each."""
 
     ids: Ids
     """For each key asked for, in the order asked, the entry found; -1 for none."""
@@ -85,7 +90,7 @@ class Taken:
 
 
 class Queues:
-    """The queues of one side."""
+    """The unmatched rows of one side: a queue for each key."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
@@ -100,7 +105,7 @@ class Queues:
         parts = []
         need = asked.sizes
         ranks = asked.ranks
-        found = np.full(len(asked.order), -1, np.int64)
+        in_order = np.full(len(asked.order), -1, np.int64)
         for number, run in enumerate(self._runs, 1):
             self._walked += number > _FEW
             at = np.searchsorted(run.keys, asked.keys)
@@ -113,16 +118,16 @@ class Queues:
             parts.append((run, at[some], count[some]))
             mine = (ranks >= 0) & (ranks < count[asked.group])
             groups = asked.group[mine]
-            found[mine] = run.ids[run.begins[at[groups]] + ranks[mine]]
+            in_order[mine] = run.ids[run.begins[at[groups]] + ranks[mine]]
             need = need - count
             if not need.any():
                 break
             ranks = ranks - count[asked.group]
-        ids[asked.order] = found
+        ids[asked.order] = in_order
         return Taken(ids, parts)
 
     def take(self, taken: Taken) -> None:
-        """Take out what was found."""
+        """Remove entries that `find` returned."""
         for run, groups, counts in taken.parts:
             run.begins[groups] += counts
             run.left -= int(counts.sum())
@@ -130,7 +135,7 @@ class Queues:
             self._runs = [run for run in self._runs if run.left]
 
     def add(self, keys: Words, ids: Ids, alive: Flags) -> None:
-        """Queue entries: keys in sorted order, their ids ascending within a key, all newer than what is there."""
+        """Queue entries: keys in sorted order, their ids ascending within a key, all newer than the entries before."""
         if not len(keys):
             return
         self._runs.append(_Run(keys, ids))
@@ -166,7 +171,7 @@ class Queues:
         self._runs = runs
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Remove all entries."""
         self._runs = []
 
 
@@ -185,11 +190,11 @@ class SingleQueue:
         return ids
 
     def take(self, count: int) -> None:
-        """Take out so many."""
+        """Remove the next `count` entries."""
         self._next += count
 
     def add(self, first: int, count: int) -> None:
-        """Queue ids from `first` on."""
+        """Queue `count` ids from `first` on."""
         if self._next == self._end:
             self._next = first
         self._end = first + count

@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from samovar.diff.comparison_errors import EqualityProblem, EventProblem
+from samovar.diff.comparison_errors import EqualityProblem, EventProblem, did_you_mean, repeated
 from samovar.diff.equality import Equality
 from samovar.diff.event_values import canonical
-from samovar.errors import nearest
 
 __all__ = ["Layout", "Words", "hash_of", "numbers_of"]
 
@@ -67,8 +66,7 @@ class Layout:
         if self._last is not None and (self._last[0] is schema or self._last[0].equals(schema)):
             return self._last[1]
         names = schema.names
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+        if (twice := repeated(names)) is not None:
             raise EventProblem(
                 f"Expected columns with different names, got '{twice}' twice.", hint="Rename one."
             )
@@ -76,7 +74,7 @@ class Layout:
             if column not in names:
                 raise EventProblem(
                     f"Expected the column '{column}', used by the dependence or the equality, got {', '.join(names)}.",
-                    hint=f"Did you mean '{close}'?" if (close := nearest(column, names)) else None,
+                    hint=did_you_mean(column, names),
                 )
         wanted = self._equal.columns if self._equal.columns is not None else tuple(names)
         kinds = {name: kind_of(schema.field(name).type) for name in wanted}
@@ -101,7 +99,7 @@ class Layout:
         return places
 
     def words(self, batch: pa.RecordBatch) -> tuple[list[Words], list[Words]]:
-        """For each column its words with nulls marked, and behind them the words that say which cells are null."""
+        """For each column its words with nulls marked, and the words whose bits mark the cells that are null."""
         places = self.fit(batch.schema)
         words: list[Words] = []
         nulls = [np.zeros(batch.num_rows, np.uint64) for _ in range(-(-len(places) // 64))]
@@ -109,7 +107,7 @@ class Layout:
             array = batch.column(place)
             words.append(words_of(array))
             if array.null_count:
-                nulls[number // 64] |= _valid_not(array).astype(np.uint64) << np.uint64(number % 64)
+                nulls[number // 64] |= _nulls(array).astype(np.uint64) << np.uint64(number % 64)
         return words, nulls
 
     @property
@@ -138,48 +136,43 @@ class Layout:
 
     def _tolerance(self, name: str, kind: str) -> float | None:
         tolerance = self._equal.tolerance
-        if tolerance is None:
+        absolute = None if tolerance is None else tolerance.of(name)
+        if tolerance is None or absolute is None or kind == "float":
+            return absolute
+        if tolerance.columns is None:
             return None
-        absolute = tolerance.of(name)
-        if (
-            absolute is not None
-            and tolerance.columns is not None
-            and kind not in ("float", "integer", "null")
-        ):
+        if kind not in ("integer", "null"):
             raise EqualityProblem(
                 f"Expected a column of numbers for a tolerance, got '{name}', which holds {kind}."
             )
-        if tolerance.columns is None and kind != "float":
-            return None
         return absolute
+
+
+_KINDS = (
+    (pa.types.is_uint64, "unsigned 64-bit integer"),
+    (pa.types.is_integer, "integer"),
+    (pa.types.is_floating, "float"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_large_string, "text"),
+    (pa.types.is_string_view, "text"),
+    (pa.types.is_binary, "bytes"),
+    (pa.types.is_large_binary, "bytes"),
+    (pa.types.is_fixed_size_binary, "bytes"),
+    (pa.types.is_binary_view, "bytes"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_null, "null"),
+)
 
 
 def kind_of(kind: pa.DataType) -> str:
     """The kind of a column: types of one kind compare with each other."""
     t = pa.types
+    for is_one, name in _KINDS:
+        if is_one(kind):
+            return name
     if t.is_dictionary(kind):
         return kind_of(kind.value_type)
-    if t.is_uint64(kind):
-        return "unsigned 64-bit integer"
-    if t.is_integer(kind):
-        return "integer"
-    if t.is_floating(kind):
-        return "float"
-    if t.is_boolean(kind):
-        return "boolean"
-    if t.is_string(kind) or t.is_large_string(kind) or str(kind) == "string_view":
-        return "text"
-    if (
-        t.is_binary(kind)
-        or t.is_large_binary(kind)
-        or t.is_fixed_size_binary(kind)
-        or str(kind) == "binary_view"
-    ):
-        return "bytes"
-    if t.is_date(kind):
-        return "date"
-    if t.is_null(kind):
-        return "null"
     if t.is_decimal(kind):
         return f"decimals of scale {kind.scale}"
     if t.is_map(kind):
@@ -218,7 +211,7 @@ def words_of(array: pa.Array) -> Words:
     else:  # a type without a vectorised form: interval, union, extension
         words = np.fromiter((_digest(repr(canonical(v))) for v in _values(array)), np.uint64, len(array))
     if array.null_count:
-        words = np.where(_valid_not(array), _NULL, words)
+        words = np.where(_nulls(array), _NULL, words)
     return words
 
 
@@ -242,9 +235,9 @@ def numbers_of(array: pa.Array) -> npt.NDArray[Any]:
     values = _as_numpy(array)
     if values.dtype.kind == "f":
         values = values.astype(np.float64)
-        return np.where(_valid_not(array) | np.isnan(values), np.inf, values)
+        return np.where(_nulls(array) | np.isnan(values), np.inf, values)
     values = values.astype(np.int64)
-    return np.where(_valid_not(array), np.iinfo(np.int64).max, values) if array.null_count else values
+    return np.where(_nulls(array), np.iinfo(np.int64).max, values) if array.null_count else values
 
 
 def _digest(text: str) -> int:
@@ -277,7 +270,7 @@ def _values(array: pa.Array) -> list[Any]:
     return values
 
 
-def _valid_not(array: pa.Array) -> npt.NDArray[np.bool_]:
+def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
     if not array.null_count:
         return np.zeros(len(array), np.bool_)
     nulls: npt.NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
@@ -337,9 +330,8 @@ def _text_words(array: pa.Array) -> Words:
     _, offsets_buffer, data_buffer = array.buffers()
     if len(array) == 0 or offsets_buffer is None:
         return np.zeros(len(array), np.uint64)
-    offsets = np.frombuffer(offsets_buffer, f"i{width}", len(array) + 1, array.offset * width).astype(
-        np.int64
-    )
+    offsets = np.frombuffer(offsets_buffer, f"i{width}", len(array) + 1, array.offset * width)
+    offsets = offsets.astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     if last == first or data_buffer is None:
         return np.zeros(len(array), np.uint64)
@@ -373,7 +365,7 @@ def _sums(terms: Words, offsets: pa.Array) -> Words:
 
 
 def _tables(length: int) -> tuple[Words, Words]:
-    """Powers of the base and of its inverse, at least so many."""
+    """Powers of the base and of its inverse, at least `length` of each."""
     global _powers, _inverses
     if len(_powers) < length:
         size = max(length, 2 * len(_powers), 65536)

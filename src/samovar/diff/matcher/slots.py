@@ -11,16 +11,16 @@ Punctuations that come in the order of their times are cut points in the same wa
 earlier time than a punctuation before them). A row that is on time has no slot; it may move freely until the other side
 has seen a punctuation later than it.
 
-A plan is made before anything changes, so that a batch which does not fit leaves no trace. `fits` may say no where the
-order is kept (punctuations out of order, or two different ones for one time), but never yes where it is not: the caller
-then goes through the batch event by event.
+A plan is made before anything changes, so that a batch which does not fit leaves no trace. `fits` may be false where
+the order is kept (punctuations out of order, or two different ones for one time), but never true where it is not: the
+caller then goes through the batch event by event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,15 @@ from samovar.diff.matcher.unmatched import Array, Pending
 __all__ = ["Batch", "Plan", "Slots", "slots_of"]
 
 _BLOCKS = 256
+"""Blocks of waiting rows a side: a punctuation looks at the bounds of each, and at rows where these do not decide."""
 _BLOCK_ROWS = 1024
 _LAST = int(np.iinfo(np.int64).max)
+"""A slot, or a time in whole numbers, behind all others."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch being matched: which rows found a partner, and the partners' ids; these count as gone already."""
+    """A batch being matched: which rows found a partner, and the partners' ids; which no longer count as waiting."""
 
     side: Side
     rows: pa.RecordBatch
@@ -53,51 +55,50 @@ class Batch:
     partners: Ids
 
 
-class Plan(Protocol):
-    """What taking a batch in would change."""
+@dataclass
+class Plan:
+    """The changes that taking a batch in would make; each kind of slots adds its own."""
 
     fits: bool
     arrays: tuple[Array, ...]
     """What to keep of each row of the batch."""
 
 
-class Slots(Protocol):
+class Slots:
     """The slots of one clause, both sides."""
 
-    width: int
-    """How many arrays of `Pending` are mine."""
+    width = 1
+    """How many arrays of `Pending` belong to this clause."""
 
     def plan(self, batch: Batch, other: Pending, at: int) -> Plan:
-        """Try a batch; my arrays of the other side start at `at`. Nothing changes yet."""
+        """Try a batch; the arrays of this clause on the other side start at `at`. Nothing changes yet."""
+        raise NotImplementedError
 
     def commit(self, batch: Batch, plan: Any, first: int) -> None:
         """The batch is taken in; its unmatched rows have ids from `first` on."""
+        raise NotImplementedError
 
     def packed(self, side: Side, pending: Pending, at: int) -> None:
-        """Ids of a side have changed."""
+        """Ids of a side have changed. Nothing to do for slots that do not refer to ids."""
 
     def emptied(self, side: Side) -> None:
-        """No row of a side is waiting."""
+        """No row of a side is waiting. Nothing to do for slots that only count."""
 
 
 def slots_of(clause: Synchronising | Punctuating) -> Slots:
-    """The slots of a clause."""
+    """The slots that a clause needs: for all rows together, for groups, or for punctuations."""
     if isinstance(clause, Punctuating):
         return _Punctuations(clause)
     return _Groups(clause) if clause.within else _Segments(clause)
 
 
 @dataclass
-class _SegmentsPlan:
-    fits: bool
-    arrays: tuple[Array, ...]
+class _SegmentsPlan(Plan):
     total: int
 
 
-class _Segments:
+class _Segments(Slots):
     """Synchronisation of everything: slots never decrease along a stream."""
-
-    width = 1
 
     def __init__(self, clause: Synchronising) -> None:
         self._by = clause.by
@@ -109,11 +110,7 @@ class _Segments:
         counts: Ids = np.cumsum(flags)
         slots: Ids = counts - flags + mine
         total = mine + int(counts[-1])
-        fits = (
-            bool((other.arrays[at][batch.partners] == slots[batch.matched]).all())
-            if len(batch.matched)
-            else True
-        )
+        fits = _same_slots(batch, other, at, slots)
         if fits and len(batch.unmatched):
             fits = bool(slots[batch.unmatched[0]] >= theirs)
         if fits and total > mine:
@@ -124,26 +121,16 @@ class _Segments:
     def commit(self, batch: Batch, plan: _SegmentsPlan, first: int) -> None:
         self._seen[batch.side] = plan.total
 
-    def packed(self, side: Side, pending: Pending, at: int) -> None:
-        """Slots do not refer to ids."""
-
-    def emptied(self, side: Side) -> None:
-        """Counts go on."""
-
 
 @dataclass
-class _GroupsPlan:
-    fits: bool
-    arrays: tuple[Array, ...]
+class _GroupsPlan(Plan):
     totals: dict[int, int]
     matched: dict[tuple[int, int], int]
     waiting: dict[tuple[int, int], int]
 
 
-class _Groups:
+class _Groups(Slots):
     """Synchronisation within groups. Python runs once for each group and slot of a batch, not for each row."""
-
-    width = 1
 
     def __init__(self, clause: Synchronising) -> None:
         self._by = clause.by
@@ -166,8 +153,7 @@ class _Groups:
         group = np.empty(len(flags), np.int64)
         group[groups.order] = groups.group
         fits = not (slots[batch.unmatched] < theirs[group[batch.unmatched]]).any()
-        if fits and len(batch.matched):
-            fits = bool((other.arrays[at][batch.partners] == slots[batch.matched]).all())
+        fits = fits and _same_slots(batch, other, at, slots)
         matched = _counted(group[batch.matched], slots[batch.matched], keys)
         if fits:
             for number in np.flatnonzero(totals > mine).tolist():
@@ -199,17 +185,9 @@ class _Groups:
             elif total:
                 here[key] = total
 
-    def packed(self, side: Side, pending: Pending, at: int) -> None:
-        """Slots do not refer to ids."""
-
-    def emptied(self, side: Side) -> None:
-        """Counts go on."""
-
 
 @dataclass
-class _PunctuationsPlan:
-    fits: bool
-    arrays: tuple[Array, ...]
+class _PunctuationsPlan(Plan):
     total: int
     latest: Any
 
@@ -224,7 +202,7 @@ class _Block:
     slot: int
 
 
-class _Punctuations:
+class _Punctuations(Slots):
     """Rows have a slot (-1 for a row on time) and a time."""
 
     width = 2
@@ -253,18 +231,15 @@ class _Punctuations:
             counts = np.cumsum(flags)
             seen = counts - flags
             total = mine + len(places)
-            known = np.append(
-                points, points[:1] if latest is None else latest
-            )  # the last stands for "none so far"
+            # the last entry stands for "none so far", since a row before all punctuations looks up index -1
+            known = np.append(points, points[:1] if latest is None else latest)
             late = times < known[seen - 1]
             if latest is None:
                 late &= seen > 0
             marked = late | flags
             slots[marked] = seen[marked] + mine
             latest = points[-1]
-        arrays = (slots, times)
-        if fits and len(batch.matched):
-            fits = bool((other.arrays[at][batch.partners] == slots[batch.matched]).all())
+        fits = fits and _same_slots(batch, other, at, slots)
         if fits and len(batch.unmatched):
             theirs, their_latest = self._seen[there], self._latest[there]
             waiting, when = slots[batch.unmatched], times[batch.unmatched]
@@ -277,7 +252,7 @@ class _Punctuations:
                 (block.time >= latest and block.slot >= total) or self._open(block, other, at, latest, total)
                 for block in self._blocks[there]
             )
-        return _PunctuationsPlan(fits, arrays, total, latest)
+        return _PunctuationsPlan(fits, (slots, times), total, latest)
 
     def commit(self, batch: Batch, plan: _PunctuationsPlan, first: int) -> None:
         self._seen[batch.side] = plan.total
@@ -315,6 +290,13 @@ class _Punctuations:
         return True
 
 
+def _same_slots(batch: Batch, other: Pending, at: int, slots: Ids) -> bool:
+    """Whether matched rows have the same slot as their partners."""
+    if not len(batch.matched):
+        return True
+    return bool((other.arrays[at][batch.partners] == slots[batch.matched]).all())
+
+
 def _block(first: int, slots: Ids, times: npt.NDArray[Any]) -> _Block:
     on_time = slots < 0
     marked = slots[~on_time]
@@ -324,7 +306,7 @@ def _block(first: int, slots: Ids, times: npt.NDArray[Any]) -> _Block:
 
 
 def _halved(blocks: list[_Block]) -> list[_Block]:
-    """Neighbouring blocks as one."""
+    """Half as many blocks, each of two neighbours."""
     pairs = zip(blocks[::2], [*blocks[1::2], None], strict=False)
     return [
         a if b is None else _Block(a.first, b.end, min(a.time, b.time), min(a.slot, b.slot)) for a, b in pairs
@@ -351,16 +333,16 @@ def flags_of(by: Predicate, batch: pa.RecordBatch) -> Flags:
         column = batch.column(name)
         try:
             if allowed == (True,) and pa.types.is_boolean(column.type):
-                found = column
+                matches = column
             elif len(allowed) == 1 and allowed[0] is not None and allowed[0] != ("NaN",):
-                found = pc.equal(column, pa.scalar(allowed[0], column.type))
+                matches = pc.equal(column, pa.scalar(allowed[0], column.type))
             else:
                 values = [float("nan") if v == ("NaN",) else v for v in allowed]
-                found = pc.is_in(column, value_set=pa.array(values, column.type))
+                matches = pc.is_in(column, value_set=pa.array(values, column.type))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             raise EventProblem(
                 f"Expected values of the type of '{name}' ({column.type}) in the dependence, got {allowed!r}: {error}."
             ) from error
-        flags: Flags = (found.fill_null(False) if found.null_count else found).to_numpy(zero_copy_only=False)
+        flags: Flags = pc.fill_null(matches, False).to_numpy(zero_copy_only=False)
         result = flags if result is None else result & flags
     return np.zeros(batch.num_rows, np.bool_) if result is None else result

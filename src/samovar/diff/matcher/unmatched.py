@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +24,12 @@ from samovar.diff.matcher.queues import Flags, Ids
 __all__ = ["Pending", "Spill"]
 
 _PACK_AT = 4096
-_ROOM = 8  # times as much as is needed may be kept
-_CHUNKS = 128  # batches kept as they came; joining them copies their rows
+"""Dead places that are always tolerated, so that small arrays are not packed all the time."""
+_ROOM = 8
+"""Packed arrays keep their memory up to this many times what they need: the next batches may need it again."""
+_CHUNKS = 128
+"""Batches kept as they came; joining them copies their rows."""
 Array = npt.NDArray[Any]
-
-
-class SpillFile:
-    """A file that is removed when nothing refers to it any more."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        weakref.finalize(self, path.unlink, missing_ok=True)
 
 
 class Spill:
@@ -44,11 +40,10 @@ class Spill:
         self._parent = folder
         self._folder: Path | None = None
         self._files = 0
-        self.bytes = 0
-        """Bytes written in all."""
 
-    def write(self, batches: Sequence[pa.RecordBatch]) -> tuple[SpillFile, list[pa.RecordBatch]]:
-        """The same batches, backed by a file that is mapped into memory. Keep the file as long as the batches."""
+    def write(self, batches: Sequence[pa.RecordBatch]) -> tuple[Any, list[pa.RecordBatch]]:
+        """The same batches, mapped into memory from a file. The first result is the reader of the file, which is
+        removed once nothing refers to the reader: keep it as long as the batches."""
         try:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="samovar-diff-", dir=self._parent))
@@ -64,27 +59,21 @@ class Spill:
                 f"Unmatched rows could not be written to disk: {error}.",
                 hint="Free some space, name another folder (spill_folder=), or raise the bound (spill_bytes=).",
             ) from error
-        self.bytes += path.stat().st_size
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        return SpillFile(path), [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        weakref.finalize(reader, path.unlink, missing_ok=True)
+        return reader, [reader.get_batch(i) for i in range(reader.num_record_batches)]
 
 
 class _Chunk:
+    """A batch of rows, and the id of the first of them."""
+
     def __init__(self, first: int, batch: pa.RecordBatch) -> None:
         self.first = first
         self.batch = batch
-        self.rows: int = batch.num_rows
+        self.end: int = first + batch.num_rows
         self.bytes = batch.nbytes
-        self.file: SpillFile | None = None
-
-    @property
-    def end(self) -> int:
-        return self.first + self.rows
-
-    def moved(self, first: int) -> _Chunk:
-        """The same rows under other ids."""
-        self.first = first
-        return self
+        self.file: Any = None
+        """Keeps the file on disk that holds the rows; None for rows in memory."""
 
     @property
     def spilled(self) -> bool:
@@ -124,7 +113,7 @@ class Pending:
         return first
 
     def kill(self, ids: Ids) -> None:
-        """These rows are matched."""
+        """Mark rows as matched; their places stay until `pack`."""
         self.alive[ids] = False
         self.alive_count -= len(ids)
 
@@ -178,9 +167,8 @@ class Pending:
         self._forget(oldest)
         if self.length - count <= max(_PACK_AT, count):
             return None
-        together = (
-            self.length - oldest == count
-        )  # as a stream leaves them that lags behind and keeps the order
+        # the usual case of two streams in the same order, one behind the other
+        together = self.length - oldest == count
         kept = slice(oldest, self.length) if together else np.flatnonzero(self.alive[: self.length])
         new_ids = np.arange(-oldest, count) if together else np.cumsum(self.alive[: self.length]) - 1
         chunks = []
@@ -188,8 +176,10 @@ class Pending:
         for chunk in self._chunks:
             batch = chunk.batch if together and chunk.first >= oldest else self._live(chunk)
             if batch.num_rows:
-                chunks.append(chunk.moved(first) if batch is chunk.batch else _Chunk(first, batch))
-                first += batch.num_rows
+                moved = chunk if batch is chunk.batch else _Chunk(first, batch)
+                moved.first, moved.end = first, first + batch.num_rows
+                chunks.append(moved)
+                first = moved.end
         self._chunks = _joined(chunks) if len(chunks) > _CHUNKS else chunks
         self.memory = sum(c.bytes for c in self._chunks if not c.spilled)
         if self.memory > self._spill.bound:
@@ -204,7 +194,7 @@ class Pending:
         return new_ids
 
     def _forget(self, oldest: int) -> None:
-        """Let go of batches without a live row."""
+        """Drop batches without a live row."""
         while self._chunks and self._chunks[0].end <= oldest:
             chunk = self._chunks.pop(0)
             if not chunk.spilled:
@@ -218,7 +208,7 @@ class Pending:
         self.memory = 0
 
     def _live(self, chunk: _Chunk) -> pa.RecordBatch:
-        flags = self.alive[chunk.first : chunk.first + chunk.batch.num_rows]
+        flags = self.alive[chunk.first : chunk.end]
         count = int(np.count_nonzero(flags))
         if count == len(flags):
             return chunk.batch
@@ -238,10 +228,10 @@ class Pending:
         self.arrays = [_grown(a, room, self.length) for a in self.arrays]
 
     def _spill_chunks(self) -> None:
-        in_memory = [c for c in self._chunks if not c.spilled]
         by_schema: dict[pa.Schema, list[_Chunk]] = {}
-        for chunk in in_memory:
-            by_schema.setdefault(chunk.batch.schema, []).append(chunk)
+        for chunk in self._chunks:
+            if not chunk.spilled:
+                by_schema.setdefault(chunk.batch.schema, []).append(chunk)
         for chunks in by_schema.values():
             file, batches = self._spill.write([c.batch for c in chunks])
             for chunk, batch in zip(chunks, batches, strict=True):
@@ -273,18 +263,11 @@ def _moved(array: Array, kept: slice | Ids, count: int, room: int) -> Array:
 def _joined(chunks: list[_Chunk]) -> list[_Chunk]:
     """Neighbouring chunks in memory as one, so that there are never many."""
     joined: list[_Chunk] = []
-    group: list[_Chunk] = []
-    for chunk in [*chunks, None]:
-        if group and (chunk is None or chunk.spilled or chunk.batch.schema != group[0].batch.schema):
-            batch = group[0].batch
-            if len(group) > 1:
-                batch = concatenated([c.batch for c in group]).combine_chunks().to_batches()[0]
-            joined.append(_Chunk(group[0].first, batch))
-            group = []
-        if chunk is None:
-            break
-        if chunk.spilled:
-            joined.append(chunk)
+    for (spilled, _), group in groupby(chunks, key=lambda chunk: (chunk.spilled, chunk.batch.schema)):
+        members = list(group)
+        if spilled or len(members) == 1:
+            joined += members
         else:
-            group.append(chunk)
+            batch = concatenated([c.batch for c in members]).combine_chunks().to_batches()[0]
+            joined.append(_Chunk(members[0].first, batch))
     return joined

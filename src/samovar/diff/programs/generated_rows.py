@@ -2,7 +2,7 @@
 
     rows("taxi int, ts timestamp, fare double", keyed={"taxi": 3}, sorted_by="ts")
 
-Needs hypothesis, which the extra `samovar[test]` brings. A strategy is made without Spark; the schema is read by
+Needs hypothesis, which the extra `samovar[test]` brings. A strategy is built without Spark; the schema is read by
 Spark when the first rows are drawn.
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from samovar.diff.comparison_errors import ProgramProblem
-from samovar.errors import EnvironmentProblem, nearest
+from samovar.diff.comparison_errors import ProgramProblem, did_you_mean
+from samovar.errors import EnvironmentProblem
 from samovar.graph.values import columns as parsed
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ Values = Any  # a hypothesis strategy, or a list to choose from
 
 
 class Rows(list[dict[str, Any]]):
-    """Rows with their schema: what programs under test get, as a DataFrame, a Frame or this list."""
+    """Rows with their schema: the input of programs under test, as a DataFrame, a Frame or this list."""
 
-    def __init__(self, given: Sequence[Mapping[str, Any]], schema: StructType) -> None:
-        super().__init__(dict(row) for row in given)
+    def __init__(self, rows: Sequence[Mapping[str, Any]], schema: StructType) -> None:
+        super().__init__(dict(row) for row in rows)
         self.schema = schema
 
     def table(self) -> pa.Table:
@@ -45,7 +45,7 @@ class Rows(list[dict[str, Any]]):
 
 
 def hypothesis() -> Any:
-    """The hypothesis package, or an error that says how to get it."""
+    """The hypothesis package, or an error with the command that installs it."""
     try:
         import hypothesis
     except ImportError as error:
@@ -77,25 +77,22 @@ def rows(
 ) -> SearchStrategy[Rows]:
     """Tables of a schema such as "id int, ts timestamp not null", between `min_size` and `max_size` rows.
 
-    `keyed={"taxi": 3}`: at most so many different values in a column. `sorted_by`: rows in the order of these
-    columns. `late={"ts": 4}`: in the order of this column, but some rows come up to so many places late.
+    `keyed={"taxi": 3}`: at most 3 different values in the column. `sorted_by`: rows in the order of these columns.
+    `late={"ts": 4}`: in the order of this column, but some rows come up to 4 places late.
     `functional={"y": "x"}`: y is a function of x (of several columns, or a Python function of the row). `values`: a
-    hypothesis strategy or a list to choose from, by column. `nulls=False` leaves nulls out, as `not null` does for
+    hypothesis strategy or a list to choose from, by column. `nulls=False` generates no nulls, as `not null` does for
     one column; NaN and infinities come with `odd_floats`.
     """
     st = hypothesis().strategies
     names = [name for name, _ in parsed(schema)]
-    for said in (keyed, late, functional, values):
-        _known(said or {}, names)
-    _known(_listed(sorted_by), names)
-    for determining in (functional or {}).values():
-        if not callable(determining):
-            _known(_listed(determining), names)
+    determining = [_listed(by) for by in (functional or {}).values() if not callable(by)]
+    for columns in (keyed, late, functional, values, _listed(sorted_by), *determining):
+        _check_names(columns or (), names)
     if not 0 <= min_size <= max_size:
         raise ProgramProblem(f"Expected 0 <= min_size <= max_size, got {min_size} and {max_size}.")
     order = _listed(sorted_by) or list(late or ())
 
-    def made() -> Any:
+    def strategy() -> Any:
         struct = _struct(schema)
         by_name = {f.name: f for f in struct.fields}
         cells = {n: _cell(st, f, (values or {}).get(n), nulls, odd_floats) for n, f in by_name.items()}
@@ -119,17 +116,15 @@ def rows(
 
         return draw_rows()
 
-    strategy: SearchStrategy[Rows] = st.deferred(made)
-    return strategy
+    return st.deferred(strategy)  # type: ignore[no-any-return]
 
 
-def _known(given: Any, names: Sequence[str]) -> None:
-    for name in given:
+def _check_names(columns: Iterable[str], names: Sequence[str]) -> None:
+    for name in columns:
         if name not in names:
-            close = nearest(str(name), names)
             raise ProgramProblem(
                 f"Expected a column of the schema ({', '.join(names)}), got '{name}'.",
-                hint=f"Did you mean '{close}'?" if close else None,
+                hint=did_you_mean(str(name), names),
             )
 
 
@@ -143,9 +138,9 @@ def _struct(schema: str) -> StructType:
     from samovar.runtime.spark.session import spark_session
 
     spark_session()  # Spark parses the schema
-    made = StructType.fromDDL(schema)
-    assert isinstance(made, StructType)
-    return made
+    struct = StructType.fromDDL(schema)
+    assert isinstance(struct, StructType)
+    return struct
 
 
 def _determine(drawn: list[dict[str, Any]], name: str, by: Any) -> None:
@@ -167,11 +162,15 @@ def _sortable(value: Any) -> tuple[bool, Any]:
 def _cell(st: Any, field: StructField, chosen: Values, nulls: bool, odd_floats: bool) -> Any:
     if chosen is not None:
         return chosen if is_strategy(chosen) else st.sampled_from(list(chosen))
-    made = _of_type(st, field.dataType, nulls, odd_floats)
-    return st.one_of(made, st.none()) if nulls and field.nullable else made
+    return _nullable(st, field.dataType, field.nullable, nulls, odd_floats)
 
 
-def _of_type(st: Any, kind: DataType, nulls: bool, odd_floats: bool) -> Any:
+def _nullable(st: Any, kind: DataType, nullable: bool, nulls: bool, odd_floats: bool) -> Any:
+    values = _of_type(st, kind, nulls, odd_floats)
+    return st.one_of(values, st.none()) if nulls and nullable else values
+
+
+def _of_type(st: Any, kind: Any, nulls: bool, odd_floats: bool) -> Any:
     """Values of a type; small ones come first, because what fails is shrunk towards them."""
     name = kind.typeName()
     widths = {"byte": 8, "short": 16, "integer": 32, "long": 64}
@@ -202,33 +201,21 @@ def _of_type(st: Any, kind: DataType, nulls: bool, odd_floats: bool) -> Any:
         )
         return st.builds(lambda t, z: t.replace(tzinfo=z), times, zones)
     if name == "decimal":
-        return _decimals(st, kind)
+        bound = 10**kind.precision - 1
+        numbers = st.one_of(st.integers(0, min(9, bound)), st.integers(-bound, bound))
+        return numbers.map(lambda n: Decimal(n).scaleb(-kind.scale))
     if name == "void":
         return st.none()
-    return _nested(st, kind, nulls, odd_floats)
-
-
-def _decimals(st: Any, kind: Any) -> Any:
-    bound = 10**kind.precision - 1
-    numbers = st.one_of(st.integers(0, min(9, bound)), st.integers(-bound, bound))
-    return numbers.map(lambda n: Decimal(n).scaleb(-kind.scale))
-
-
-def _nested(st: Any, kind: Any, nulls: bool, odd_floats: bool) -> Any:
-    name = kind.typeName()
-
-    def inner(part: DataType, nullable: bool) -> Any:
-        made = _of_type(st, part, nulls, odd_floats)
-        return st.one_of(made, st.none()) if nulls and nullable else made
-
     if name == "array":
-        return st.lists(inner(kind.elementType, kind.containsNull), max_size=4)
+        elements = _nullable(st, kind.elementType, kind.containsNull, nulls, odd_floats)
+        return st.lists(elements, max_size=4)
     if name == "map":
-        keys = _of_type(st, kind.keyType, False, False)
-        return st.dictionaries(keys, inner(kind.valueType, kind.valueContainsNull), max_size=3)
+        values = _nullable(st, kind.valueType, kind.valueContainsNull, nulls, odd_floats)
+        return st.dictionaries(_of_type(st, kind.keyType, False, False), values, max_size=3)
     if name == "struct":
-        return st.fixed_dictionaries({f.name: inner(f.dataType, f.nullable) for f in kind.fields})
+        fields = {f.name: _nullable(st, f.dataType, f.nullable, nulls, odd_floats) for f in kind.fields}
+        return st.fixed_dictionaries(fields)
     raise ProgramProblem(
-        f"Expected a type values can be made of, got {kind.simpleString()}.",
-        hint="Say which values to use: rows(..., values={'column': [...]}).",
+        f"Expected a type whose values can be generated, got {kind.simpleString()}.",
+        hint="State the values to use: rows(..., values={'column': [...]}).",
     )

@@ -1,4 +1,4 @@
-"""Inputs as streams: the same rows in few or many micro-batches, and what a streaming program made of them."""
+"""Inputs as streams: the same rows in few or many micro-batches, and the rows that a streaming program writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def as_streams(
     folder: Path,
 ) -> dict[str, DataFrame]:
     """Each table as files that Spark reads one a micro-batch, `setting.cuts` of them."""
-    made = {}
+    streams = {}
     for name, table in tables.items():
         place = folder / "inputs" / name
         place.mkdir(parents=True)
@@ -38,12 +38,13 @@ def as_streams(
             pq.write_table(table.take(pa.array(block, pa.int64())), file)
             os.utime(file, (1_000_000_000 + number, 1_000_000_000 + number))  # read in this order
         schema = spark.createDataFrame(table).schema
-        made[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(place))
-    return made
+        streams[name] = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(place))
+    return streams
 
 
 def taken_from_stream(mode: Mode, folder: Path) -> Callable[[DataFrame], pa.Table]:
-    """Runs a streaming DataFrame over all that is there, and gives what it wrote: all, or the last of `complete`."""
+    """A function that runs a streaming DataFrame over all its input, and returns the rows that it wrote: all, or those
+    of the last micro-batch in `complete` mode."""
 
     def take(df: DataFrame) -> pa.Table:
         tables: list[pa.Table] = []

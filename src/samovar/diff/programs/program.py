@@ -1,7 +1,7 @@
 """Programs under test: whatever turns tables into a table, run on given inputs.
 
 A program is a function of DataFrames; a function of Frames (`on_frames`); a function of lists of rows (`plain`); a
-workflow, whose sources are replaced by the inputs; or something that has its output already: a table, a path, a run, a
+workflow, whose sources are replaced by the inputs; or an output that exists already: a table, a path, a run, a
 recording. A program that raises has an outcome, too.
 """
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Plain", "named_inputs", "on_frames", "outcome_of", "plain", "same_outcome"]
 
 _FEW = 500
+"""Rows up to which a table goes through the matcher row by row, which shows exactly where it differs."""
 _PIECE = 4096
 
 Inputs = dict[str, Any]
@@ -53,7 +54,7 @@ class OnFrames:
 
 
 def plain(function: Callable[..., Iterable[Any]]) -> Plain:
-    """A program in plain Python: a function of lists of rows (mappings) that gives rows. The simplest reference."""
+    """A program in plain Python: a function of lists of rows (mappings) that returns rows. The simplest reference."""
     return Plain(function)
 
 
@@ -64,7 +65,7 @@ def on_frames(function: Callable[..., Any]) -> OnFrames:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program gave: a table, events, or an error."""
+    """The result of a program: a table, events, or an error."""
 
     table: pa.Table | None = None
     schema: StructType | None = None
@@ -83,8 +84,9 @@ class Outcome:
             matcher.push(side, event)
             yield
 
-    def said(self) -> str:
-        """The error on one line."""
+    @property
+    def message(self) -> str:
+        """The first line of the error."""
         error = self.error
         text = error.text if isinstance(error, SamovarError) else str(error)
         first = text.strip().splitlines()[0] if text.strip() else "(no message)"
@@ -95,15 +97,14 @@ class Outcome:
         return rows_of(self.table) if self.table is not None else self.events or ()
 
 
-def named_inputs(given: Any) -> dict[str, Any]:
+def named_inputs(inputs: Any) -> dict[str, Any]:
     """Inputs by name: a mapping as it is, a list numbered, anything else as the only one."""
-    if isinstance(given, Mapping):
-        return {str(k): v for k, v in given.items()}
-    if isinstance(given, (list, tuple)) and given and not isinstance(given, Rows):
-        if all(isinstance(row, Mapping) for row in given):
-            return {"0": given}
-        return {str(i): v for i, v in enumerate(given)}
-    return {} if given is None else {"0": given}
+    if isinstance(inputs, Mapping):
+        return {str(k): v for k, v in inputs.items()}
+    is_list = isinstance(inputs, (list, tuple)) and inputs and not isinstance(inputs, Rows)
+    if is_list and not all(isinstance(row, Mapping) for row in inputs):
+        return {str(i): v for i, v in enumerate(inputs)}
+    return {} if inputs is None else {"0": inputs}
 
 
 def outcome_of(
@@ -115,14 +116,14 @@ def outcome_of(
     frames: Callable[[Inputs], dict[str, DataFrame]] | None = None,
     take: Callable[[DataFrame], pa.Table] | None = None,
 ) -> Outcome:
-    """Run a program to its end. What it raises is its outcome; what it is given wrongly raises here.
+    """Run a program to its end. An exception of the program is its outcome; wrong arguments raise here.
 
-    `frames` makes the DataFrames of the inputs, `take` computes the DataFrame a program gives.
+    `frames` turns the inputs into DataFrames, `take` computes the DataFrame that a program returns.
     """
     _check(program)
     try:
-        made = _run(program, inputs, spark, sink, frames or (lambda given: as_frames(given, spark)))
-        return _taken(made, take)
+        result = _run(program, inputs, spark, sink, frames or (lambda tables: as_frames(tables, spark)))
+        return _outcome(result, take)
     except (ProgramProblem, UnknownName):
         raise
     except Exception as error:
@@ -131,39 +132,34 @@ def outcome_of(
 
 def as_frames(inputs: Inputs, spark: SparkSession) -> dict[str, DataFrame]:
     """The inputs as DataFrames of one partition, in the order of their rows; DataFrames as they are."""
-    made = {}
-    for name, value in inputs.items():
-        given = value.table() if isinstance(value, Rows) else value
-        if isinstance(given, pa.Table):
-            made[name] = spark.createDataFrame(given).coalesce(1)
-        else:
-            made[name] = given
-    return made
+    tables = {n: value.table() if isinstance(value, Rows) else value for n, value in inputs.items()}
+    return {
+        n: spark.createDataFrame(table).coalesce(1) if isinstance(table, pa.Table) else table
+        for n, table in tables.items()
+    }
 
 
 def same_outcome(left: Outcome, right: Outcome, depends: Any, equal: Any) -> tuple[bool, Verdict | None, str]:
-    """Whether two outcomes are equivalent, the verdict on their rows if both gave some, and what differs otherwise."""
-    if left.error is not None or right.error is not None:
-        if left.error is not None and right.error is not None:
-            return True, None, ""
-        side, other = ("left", "right") if left.error is not None else ("right", "left")
-        raised = left if left.error is not None else right
-        text = f"The {side} program raised {raised.said()}\nThe {other} one gave a result."
-        return False, None, text
+    """Whether two outcomes are equivalent, the verdict on their rows if both have some, and the difference as text."""
+    if left.error is not None and right.error is not None:
+        return True, None, ""
+    if left.error is not None:
+        return False, None, f"The left program raised {left.message}\nThe right one returned a result."
+    if right.error is not None:
+        return False, None, f"The right program raised {right.message}\nThe left one returned a result."
     equality = as_equality(equal)
     if left.schema is not None and right.schema is not None and equality.in_columns:
         from samovar.diff.tables.schemas import agreed_columns
 
         try:
-            agreed_columns(left.schema, right.schema, columns=equality.columns)
+            agreed_columns(left.schema, right.schema, equality)
         except SchemasDiffer as problem:
             return False, None, str(problem)
     matcher = Matcher(depends=depends, equal=equal)
     as_events = left.table is None or right.table is None
     steps = (o.feed(matcher, s, as_events=as_events) for o, s in ((left, SIDES[0]), (right, SIDES[1])))
-    for _ in zip_longest(
-        *steps
-    ):  # by turns: what has no partner at the verdict is then what really lacks one
+    # by turns, so that an event without a partner at the verdict really lacks one
+    for _ in zip_longest(*steps):
         if matcher.verdict is not None:
             break
     verdict = matcher.close()
@@ -195,8 +191,8 @@ def _run(
         return list(_called(program.function, {n: _listed(v) for n, v in inputs.items()}))
     if isinstance(program, OnFrames):
         flow = Workflow("program")
-        given = {n: flow.read.frame(df, name=f"input_{n}") for n, df in frames(inputs).items()}
-        _called(program.function, given).sink("S")
+        sources = {n: flow.read.frame(df, name=f"input_{n}") for n, df in frames(inputs).items()}
+        _called(program.function, sources).sink("S")
         return flow.run(spark=spark, record=False, progress=False).result("S")
     if isinstance(program, Workflow):
         return _on_inputs(program, frames(inputs), spark, sink)
@@ -228,8 +224,8 @@ def _on_inputs(flow: Workflow, inputs: Mapping[str, DataFrame], spark: SparkSess
             raise UnknownName(name, sources, what=f"a source of workflow '{flow.name}'")
     all_ops = [ops.FrameSource(name=n) if n in chosen else op for n, op in graph.ops.items()]
     changed = Workflow.of(flow.name, all_ops, {**graph.live, **chosen})
-    wanted = chosen_sink([op.name for op in graph.sinks], sink, "program's")
-    return changed.run(spark=spark, record=False, progress=False).result(wanted)
+    sink = chosen_sink([op.name for op in graph.sinks], sink, "program's")
+    return changed.run(spark=spark, record=False, progress=False).result(sink)
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
@@ -240,18 +236,18 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [dict(row) for row in value]
 
 
-def _taken(made: Any, take: Callable[[DataFrame], pa.Table] | None) -> Outcome:
+def _outcome(result: Any, take: Callable[[DataFrame], pa.Table] | None) -> Outcome:
     from pyspark.sql import DataFrame
 
-    if isinstance(made, DataFrame):
-        return Outcome(table=made.toArrow() if take is None else take(made), schema=made.schema)
-    if isinstance(made, pa.RecordBatch):
-        made = pa.Table.from_batches([made])
-    if isinstance(made, pa.Table):
-        return Outcome(table=made)
-    if isinstance(made, Iterable) and not isinstance(made, (str, bytes, Mapping)):
-        return Outcome(events=[as_event(row) for row in made])
+    if isinstance(result, DataFrame):
+        return Outcome(table=result.toArrow() if take is None else take(result), schema=result.schema)
+    if isinstance(result, pa.RecordBatch):
+        result = pa.Table.from_batches([result])
+    if isinstance(result, pa.Table):
+        return Outcome(table=result)
+    if isinstance(result, Iterable) and not isinstance(result, (str, bytes, Mapping)):
+        return Outcome(events=[as_event(row) for row in result])
     raise ProgramProblem(
-        f"Expected a program that gives a DataFrame, a table or rows, got {shown(made)} from it.",
-        hint="Did it forget to return its result?" if made is None else None,
+        f"Expected a program that returns a DataFrame, a table or rows, got {shown(result)} from it.",
+        hint="Did it forget to return its result?" if result is None else None,
     )

@@ -1,4 +1,4 @@
-"""Settings under which a program has to give the same, and how an input is dealt out to partitions.
+"""Settings under which a program has to return the same rows, and how an input is dealt out to partitions.
 
 Rows that depend on each other (by the dependence of the input) stay in one partition and in their order; everything
 else may come anywhere: that is what Spark promises, and no more.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from samovar.diff.event_values import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Setting", "applied", "blocks_of", "can_retry", "dealt", "plan", "retried"]
+__all__ = ["Setting", "applied", "blocks_of", "can_retry", "dealt", "plan", "taken_twice"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Setting:
     cuts: int = 1
     """Micro-batches that the input of a stream comes in."""
     again: bool = False
-    """The same as before, once more: is the program deterministic at all?"""
+    """Whether nothing is changed: a second run shows whether the program is deterministic at all."""
 
     def words(self) -> dict[str, str]:
         """Each setting in words."""
@@ -54,11 +55,11 @@ class Setting:
         }
 
     def changed(self, other: Setting) -> list[str]:
-        """The names of what two settings differ in."""
+        """The names of the fields in which two settings differ."""
         return [f.name for f in fields(self) if getattr(self, f.name) != getattr(other, f.name)]
 
     def describe(self, against: Setting) -> str:
-        """What sets this one apart from another."""
+        """The fields that differ from another setting, in words."""
         words = self.words()
         return ", ".join(words[name] for name in self.changed(against)) or "the same settings"
 
@@ -67,66 +68,50 @@ def plan(runs: int, seed: int, *, retries: bool, stream: bool = False) -> list[S
     """The settings to try, the calmest first, then one change at a time, then many at once."""
     rng = random.Random(seed)
     if stream:
-        return _plan_stream(runs, rng)
-    made = [
-        Setting(),
-        Setting(order="reversed"),
-        Setting(partitions=3),
-        Setting(again=True),
-        Setting(shuffle_partitions=5),
-        Setting(batch_rows=1),
-        Setting(order=f"mixed ({seed})"),
-        Setting(partitions=4, order="reversed", shuffle_partitions=3),
-        Setting(adaptive=True, partitions=2, shuffle_partitions=4),
-    ]
-    if retries:
-        made.insert(4, Setting(retry=True))
-    while len(made) < runs:
-        made.append(
-            Setting(
-                partitions=rng.choice([2, 3, 5, 7]),
-                order=f"mixed ({rng.randrange(1000)})",
-                shuffle_partitions=rng.choice([1, 2, 3, 7]),
-                adaptive=rng.random() < 0.5,
-                batch_rows=rng.choice([1, 2, 3, 10_000]),
-            )
+        settings = [
+            Setting(),
+            Setting(cuts=3),
+            Setting(order="reversed"),
+            Setting(again=True),
+            Setting(shuffle_partitions=5),
+            Setting(cuts=7, shuffle_partitions=2),
+        ]
+    else:
+        settings = [
+            Setting(),
+            Setting(order="reversed"),
+            Setting(partitions=3),
+            Setting(again=True),
+            *([Setting(retry=True)] if retries else []),
+            Setting(shuffle_partitions=5),
+            Setting(batch_rows=1),
+            Setting(order=f"mixed ({seed})"),
+            Setting(partitions=4, order="reversed", shuffle_partitions=3),
+            Setting(adaptive=True, partitions=2, shuffle_partitions=4),
+        ]
+    while len(settings) < runs:
+        many = Setting(
+            order=f"mixed ({rng.randrange(1000)})",
+            shuffle_partitions=rng.choice([1, 2, 3, 7]),
+            batch_rows=rng.choice([1, 2, 3, 10_000]),
         )
-    return made[:runs]
-
-
-def _plan_stream(runs: int, rng: random.Random) -> list[Setting]:
-    made = [
-        Setting(),
-        Setting(cuts=3),
-        Setting(order="reversed"),
-        Setting(again=True),
-        Setting(shuffle_partitions=5),
-        Setting(cuts=7, shuffle_partitions=2),
-    ]
-    while len(made) < runs:
-        made.append(
-            Setting(
-                cuts=rng.choice([2, 4, 5, 9]),
-                order=f"mixed ({rng.randrange(1000)})",
-                shuffle_partitions=rng.choice([1, 2, 3]),
-                batch_rows=rng.choice([1, 3, 10_000]),
-            )
-        )
-    return made[:runs]
+        if stream:
+            many = replace(many, cuts=rng.choice([2, 4, 5, 9]))
+        else:
+            many = replace(many, partitions=rng.choice([2, 3, 5, 7]), adaptive=rng.random() < 0.5)
+        settings.append(many)
+    return settings[:runs]
 
 
 def dealt(table: pa.Table, setting: Setting, arrives: Dependence, spark: SparkSession) -> DataFrame:
-    """The rows as a DataFrame with as many partitions and in such an order as the setting says."""
+    """The rows as a DataFrame with the partitions and the order of the setting."""
     blocks = blocks_of(table, setting, arrives, setting.partitions)
     frames = [spark.createDataFrame(table.take(pa.array(b, pa.int64()))).coalesce(1) for b in blocks]
-    made = frames[0]
-    for frame in frames[1:]:
-        made = made.unionAll(frame)
-    return made
+    return reduce(lambda above, below: above.unionAll(below), frames)
 
 
 def blocks_of(table: pa.Table, setting: Setting, arrives: Dependence, count: int) -> list[list[int]]:
-    """The numbers of the rows in each of so many blocks, in the order the setting says."""
+    """The numbers of the rows in each of `count` blocks, in the order of the setting."""
     groups = _groups(table, arrives)
     if setting.order == "reversed":
         groups.reverse()
@@ -145,41 +130,31 @@ def _groups(table: pa.Table, arrives: Dependence) -> list[list[int]]:
     if not arrives.clauses:
         return [[i] for i in range(table.num_rows)]
     rows = rows_of(table)
-    keys = [c for c in arrives.clauses if isinstance(c, Key)]
-    if len(arrives.clauses) == 1 and keys:
-        found: dict[Any, list[int]] = {}
+    if len(arrives.clauses) == 1 and isinstance(key := arrives.clauses[0], Key):
+        by_key: dict[Any, list[int]] = {}
         for i, row in enumerate(rows):
-            found.setdefault(keys[0].of(row), []).append(i)
-        return list(found.values())
-    root = list(range(len(rows)))
-
-    def top(i: int) -> int:
-        while root[i] != i:
-            i = root[i]
-        return i
-
-    for i in range(len(rows)):
-        for j in range(i):
-            if arrives.depends(rows[i], rows[j]):
-                root[max(top(i), top(j))] = min(top(i), top(j))
-    together: dict[int, list[int]] = {}
-    for i in range(len(rows)):
-        together.setdefault(top(i), []).append(i)
-    return list(together.values())
+            by_key.setdefault(key.of(row), []).append(i)
+        return list(by_key.values())
+    groups: list[list[int]] = []
+    for i, row in enumerate(rows):
+        connected = [g for g in groups if any(arrives.depends(row, rows[j]) for j in g)]
+        joined = sorted([i, *(j for g in connected for j in g)])
+        groups = sorted([*(g for g in groups if g not in connected), joined])
+    return groups
 
 
 @contextlib.contextmanager
 def applied(setting: Setting, spark: SparkSession) -> Iterator[None]:
-    """Spark's settings as said, and as they were afterwards."""
-    wanted = {
+    """Change Spark's settings for the time of a block."""
+    values = {
         "spark.sql.shuffle.partitions": str(setting.shuffle_partitions),
         "spark.sql.adaptive.enabled": str(setting.adaptive).lower(),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(setting.batch_rows),
         "spark.sql.unionOutputPartitioning": "false",  # else Spark makes one partition of pieces with one each
     }
-    before = {key: spark.conf.get(key, None) for key in wanted}
+    before = {key: spark.conf.get(key, None) for key in values}
     try:
-        for key, value in wanted.items():
+        for key, value in values.items():
             spark.conf.set(key, value)
         yield
     finally:
@@ -203,8 +178,8 @@ def can_retry(spark: SparkSession) -> bool:
     return master.startswith("local[") and len(limits) > 1 and int(limits[1]) > 1
 
 
-def retried(df: DataFrame) -> DataFrame:
-    """The same rows, but every task fails once after it has given them all."""
+def taken_twice(df: DataFrame) -> pa.Table:
+    """The rows of a DataFrame, but every task fails once after it has yielded them all."""
 
     def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -214,4 +189,4 @@ def retried(df: DataFrame) -> DataFrame:
         if context is not None and context.attemptNumber() == 0:
             raise RuntimeError("a task that has to be done again")
 
-    return df.mapInArrow(fail_once, df.schema)
+    return df.mapInArrow(fail_once, df.schema).toArrow()

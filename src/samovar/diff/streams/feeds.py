@@ -1,16 +1,18 @@
-"""Where a monitor's batches come from: a query of Structured Streaming, batches one after the other, a run.
+"""Where a monitor's batches come from: a query of Structured Streaming, an iterable of batches, a run.
 
-Every batch has a number, counted from 0 without gaps, and the same one after a restart: Spark's own of a micro-batch,
-the place of a batch in what gives it, the epoch of a run.
+Every batch has a number, counted from 0 without gaps, and the same one after a restart: the number of Spark's
+micro-batch, the place of a batch in its iterable, the epoch of a run.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -31,52 +33,35 @@ from samovar.text import shown
 __all__ = ["Feed", "as_feed"]
 
 Take = Callable[[int, Callable[[], Any]], None]
-"""Given the number of a batch and what computes it; returns when the batch is dealt with."""
+"""Takes the number of a batch and the function that computes it; returns when the batch is compared."""
 Fetch = Callable[[DataFrame], Any]
-"""What a comparison takes of a micro-batch."""
+"""Turns a micro-batch into what is compared: its rows, or a count of rows that stay in Spark."""
 Write = Callable[[Side, DataFrame, int], Any]
 
 
-class Feed(Protocol):
-    """One side. `start` and `stop` are called by the monitor, `finish` in a thread of the side's own."""
-
-    what: str
-    """The side in a few words; those of a checkpoint have to be the same."""
-    query: StreamingQuery | None
-
-    def start(self, take: Take, checkpoint: Path) -> None:
-        """Begin to hand batches over."""
-
-    def finish(self) -> bool:
-        """Return when there are no more: whether the side came to its end (True), or was stopped."""
-
-    def stop(self) -> None:
-        """Hand over no more; returns when none is under way, or soon before."""
-
-
+@dataclass
 class _Stream:
-    """A streaming DataFrame: a query whose micro-batches are the batches."""
+    """A streaming DataFrame: a query whose micro-batches are the batches.
 
-    def __init__(
-        self,
-        side: Side,
-        df: DataFrame,
-        trigger: Mapping[str, Any],
-        mode: str,
-        write: Write | None,
-        fetch: Fetch | None,
-    ) -> None:
-        self.side: Side = side
-        self.df = df
-        self.what = f"a stream of {df.schema.simpleString()}"
-        self.query: StreamingQuery | None = None
-        self._trigger = dict(trigger)
-        self._mode = mode
-        self._write = write
-        self._fetch = fetch
+    The monitor calls `start` and `stop`, and `finish` in a separate thread for each side.
+    """
+
+    side: Side
+    df: DataFrame
+    trigger: Mapping[str, Any]
+    mode: str
+    write: Write | None
+    fetch: Fetch | None
+    query: StreamingQuery | None = None
+
+    @property
+    def what(self) -> str:
+        """The side in a few words; those of a checkpoint have to be the same."""
+        return f"a stream of {self.df.schema.simpleString()}"
 
     def start(self, take: Take, checkpoint: Path) -> None:
-        write, fetch, side = self._write, self._fetch, self.side
+        """Begin to pass batches to `take`."""
+        write, fetch, side = self.write, self.fetch, self.side
 
         def each(batch: DataFrame, number: int) -> None:
             if write is None and fetch is None:
@@ -90,34 +75,36 @@ class _Stream:
             finally:
                 batch.unpersist()
 
-        writer = self.df.writeStream.foreachBatch(each).outputMode(self._mode)
+        writer = self.df.writeStream.foreachBatch(each).outputMode(self.mode)
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
-        if self._trigger:
-            writer = writer.trigger(**self._trigger)
-        try:
+        if self.trigger:
+            writer = writer.trigger(**self.trigger)
+        with self._failing("cannot be started"):
             self.query = writer.start()
-        except PySparkException as error:
-            raise SideProblem(
-                f"The query of the {side} side cannot be started: {SparkError.of(error).line}"
-            ) from error
 
     def finish(self) -> bool:
+        """Return when there are no more batches: whether the side came to its end (True), or was stopped."""
         assert self.query is not None
-        try:
+        with self._failing("failed"):
             self.query.awaitTermination()
-        except PySparkException as error:
-            raise SideProblem(
-                f"The query of the {self.side} side failed: {SparkError.of(error).line}"
-            ) from error
-        return bool(self._trigger.get("availableNow") or self._trigger.get("once"))
+        return bool(self.trigger.get("availableNow") or self.trigger.get("once"))
 
     def stop(self) -> None:
+        """Pass no more batches; returns when none is under way, or soon before."""
         if self.query is not None:
             self.query.stop()
 
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except PySparkException as error:
+            line = SparkError.of(error).line
+            raise SideProblem(f"The query of the {self.side} side {what}: {line}") from error
+
 
 class _Batches:
-    """Batches that are there or are made one after the other."""
+    """Arrow batches, in memory or computed one after the other, with the methods of a stream."""
 
     query: StreamingQuery | None = None
 
@@ -133,16 +120,16 @@ class _Batches:
 
     def finish(self) -> bool:
         assert self._take is not None
-        for number, batch in enumerate(self._given()):
+        for number, batch in enumerate(self._read()):
             if self._stopped.is_set():
                 return False
-            self._take(number, lambda batch=batch: self._table(batch))  # type: ignore[misc]
+            self._take(number, partial(self._table, batch))
         return not self._stopped.is_set()
 
     def stop(self) -> None:
         self._stopped.set()
 
-    def _given(self) -> Iterator[Any]:
+    def _read(self) -> Iterator[Any]:
         try:
             yield from self._batches
         except Exception as error:
@@ -159,6 +146,10 @@ class _Batches:
         )
 
 
+Feed = _Stream | _Batches
+"""One side of a monitor."""
+
+
 def as_feed(
     value: Any,
     side: Side,
@@ -169,7 +160,7 @@ def as_feed(
     sink: str | None,
     fetch: Fetch | None = None,
 ) -> Feed:
-    """What a side of a monitor may be. `fetch` says what is taken of a stream's micro-batches; None: their rows."""
+    """A value as a side of a monitor. `fetch` turns a stream's micro-batch into what is compared; None: its rows."""
     if isinstance(value, DataFrame):
         if not value.isStreaming:
             raise SideProblem(
@@ -177,17 +168,17 @@ def as_feed(
                 hint="Read it with spark.readStream, or compare tables with sv.diff.compare(left, right).",
             )
         return _Stream(side, value, trigger, mode, write, fetch)
-    if isinstance(value, Run):
-        if value.recording is None:
+    if isinstance(value, (Run, Past)):
+        path = value.recording if isinstance(value, Run) else value.path
+        if path is None:
             raise SideProblem(
                 f"Expected a run that is recorded on the {side} side, got one that is not.",
                 hint="Start it with record='runs'.",
             )
-        return _Batches(side, _epochs(Recording(value.recording), value, side, sink), "the epochs of a run")
-    if isinstance(value, Past):
-        return _Batches(side, _epochs(Recording(value.path), None, side, sink), "the epochs of a run")
+        run = value if isinstance(value, Run) else None
+        return _Batches(side, _epochs(Recording(path), run, side, sink), "the epochs of a run")
     if isinstance(value, pa.Table):
-        return _Batches(side, value.to_batches(), "batches")
+        value = value.to_batches()
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
         return _Batches(side, value, "batches")
     raise SideProblem(
@@ -196,23 +187,23 @@ def as_feed(
 
 
 def _epochs(recording: Recording, run: Run | None, side: Side, sink: str | None) -> Iterator[pa.Table]:
-    """What each epoch gave, as soon as it is committed."""
-    news = threading.Event()
+    """The rows of each epoch, as soon as it is committed."""
+    progress = threading.Event()
     if run is not None:
-        run.on_progress(lambda _: news.set())
+        run.on_progress(lambda _: progress.set())
     graph = read_graph(recording)
     name = chosen_sink([op.name for op in graph.sinks], sink, side)
-    given = 0
+    count = 0
     while True:
-        ended = run is None or _has_ended(run)
+        ended = run is None or _has_ended(run)  # asked before the history is read, which then has all epochs
         history = recording.history()
-        for epoch in history.epochs[given:]:
+        for epoch in history.epochs[count:]:
             yield read_result(recording, replace(history, epochs=[epoch]), graph, name)
-        given = len(history.epochs)
+        count = len(history.epochs)
         if ended:
             break
-        news.wait(0.2)
-        news.clear()
+        progress.wait(0.2)
+        progress.clear()
     if run is not None:
         run.wait(progress=False)  # raises what the run failed with
 
@@ -222,6 +213,6 @@ def _has_ended(run: Run) -> bool:
         run.wait(0, progress=False)
     except TimeoutError:
         return False
-    except Exception:  # told when its epochs have been taken
+    except Exception:  # raised once its epochs have been read
         return True
     return True

@@ -4,22 +4,20 @@ Events that depend on each other agree in those columns, and so do partners; a h
 micro-batch goes, in the order of its rows, to the matchers of the parts it touches, one Spark job for all of them. To
 the driver come counts, the oldest event that waits, and a difference.
 
-Guarantee: verdicts are those of one matcher for all, event and position included; what is left unmatched is that after
-the micro-batch in which the difference was found. A part's state lies in a folder that is written anew and counts once
-the driver knows its name: a task may run twice, and a micro-batch that was not taken in leaves no trace. Needs this
-package and that folder where the executors run.
+Guarantee: verdicts are those of one matcher for all events, event and position included; the unmatched events are those
+after the micro-batch in which the difference was found. Each micro-batch writes a part's state to a new folder, which
+is used once the driver knows its name: a task may run twice, and a micro-batch that failed leaves no trace. The
+executors need this package, and access to that folder.
 """
 
 from __future__ import annotations
 
-import pickle
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,29 +32,14 @@ from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.matcher import matcher_checkpoint
 from samovar.diff.matcher.matcher import Matcher
-from samovar.diff.tables.executor_matcher import common_columns
+from samovar.diff.tables.executor_matcher import common_columns, reports_of
 from samovar.diff.tables.order_columns import counts_of, indexed
-from samovar.diff.tables.row_hash import quoted, row_hashes
+from samovar.diff.tables.row_hash import cast_columns, row_hashes
 from samovar.diff.verdict import Rest, Verdict, at_end, joined
 
 __all__ = ["Counted", "Divided", "counted"]
 
 _AT, _PART = "__samovar_at", "__samovar_part"
-_NONE = -1
-_REPORT = pa.schema(
-    [
-        ("part", pa.int32()),
-        ("name", pa.string()),
-        ("left", pa.int64()),
-        ("right", pa.int64()),
-        ("oldest_left", pa.int64()),
-        ("oldest_right", pa.int64()),
-        ("found", pa.binary()),
-    ]
-)
-_REPORT_SQL = (
-    "part int, name string, left bigint, right bigint, oldest_left bigint, oldest_right bigint, found binary"
-)
 
 
 @dataclass(frozen=True)
@@ -69,7 +52,7 @@ class Counted:
 
     @property
     def num_rows(self) -> int:
-        """Rows in all."""
+        """Rows in all partitions together."""
         return sum(self.counts)
 
 
@@ -84,6 +67,10 @@ class _Part(msgspec.Struct, frozen=True):
     name: str
     waiting: dict[Side, int]
     oldest: dict[Side, int | None]
+
+
+Report = tuple[int, _Part | Verdict]
+"""A part by its number, and its state after a micro-batch, or the difference in it."""
 
 
 class Divided:
@@ -118,27 +105,21 @@ class Divided:
 
     def oldest(self, side: Side, since: int = 0) -> int | None:
         """The first position of a side, from `since` on, whose event is without a partner; None if all have theirs."""
-        found = (self._oldest(number, side, since) for number in self._parts)
-        return min((p for p in found if p is not None), default=None)
+        positions = (self._oldest(number, side, since) for number in self._parts)
+        return min((p for p in positions if p is not None), default=None)
 
     def push_batch(self, side: Side, batch: Counted) -> Verdict | None:
         """Take the rows of a micro-batch in: one Spark job. The verdict if there is one."""
-        names = {number: part.name for number, part in self._parts.items()}
-        task = _task(self._folder, names, side, self.depends, self.equal)
-        lines = self._dealt(side, batch).mapInArrow(task, _REPORT_SQL).toArrow().to_pylist()
-        verdicts = []
-        for line in lines:
-            found = None if line["found"] is None else pickle.loads(line["found"])
-            if isinstance(found, DiffError):
-                raise found
-            if found is not None:
-                verdicts.append(found)
-        touched = {line["part"]: _part(line) for line in lines}
+        folders = self._folders()
+        reports = reports_of(self._dealt(side, batch), self._task(side, folders))
+        touched = {number: report for number, report in reports if isinstance(report, _Part)}
+        verdicts = {number: report for number, report in reports if isinstance(report, Verdict)}
         if verdicts:
-            return self._first(verdicts, touched)
-        for number in touched:
-            if number in self._parts:
-                self._stale.append(self._place(number, self._parts[number].name))
+            others = {n: p for n, p in {**self._parts, **touched}.items() if n not in verdicts}
+            held = self._rest(others)
+            rest = {s: joined([held[s], *(v.rest[s] for v in verdicts.values())]) for s in SIDES}
+            return replace(min(verdicts.values(), key=lambda v: v.position or 0), rest=rest)
+        self._stale += [folders[number] for number in touched if number in folders]
         self._parts |= touched
         self._seen[side] += batch.num_rows
         self._later.clear()
@@ -149,17 +130,17 @@ class Divided:
         return at_end(self._rest(self._parts), self.depends.describe())
 
     def undecided(self, seconds: float) -> Verdict:
-        """The verdict if nobody waits any longer, after so many seconds."""
+        """The verdict if the comparison is given up now, after `seconds`."""
         rest = self._rest(self._parts)
         return Verdict(False, depends=self.depends.describe(), rest=rest, undecided_after=seconds)
 
     def save(self, path: Path) -> None:
-        """Write down which folders count; what they hold is there already."""
+        """Write the names of the folders in use; their files are written already."""
         matcher_checkpoint.write(path, matcher_checkpoint.Saved(dict(self._seen), self.depends, self.equal))
         (path / "parts.json").write_bytes(msgspec.json.encode(self._parts))
 
     def restored(self, path: Path) -> Divided:
-        """This one, as it was saved. Folders that do not count are removed."""
+        """Go back to a saved state. Folders that are not part of it are removed."""
         self._seen = dict(matcher_checkpoint.read(path).seen)
         try:
             saved = (path / "parts.json").read_bytes()
@@ -168,15 +149,12 @@ class Divided:
             self._parts = {}
         except (OSError, msgspec.DecodeError) as error:
             raise CheckpointProblem(f"The checkpoint {path} is damaged: {error}.") from error
-        missing = next(
-            (p for n, q in self._parts.items() if not (p := self._place(n, q.name)).is_dir()), None
-        )
+        named = set(self._folders().values())
+        missing = next((folder for folder in named if not folder.is_dir()), None)
         if missing is not None:
             raise CheckpointProblem(f"The checkpoint {path} is damaged: {missing} is missing.")
-        counts = {self._place(number, part.name) for number, part in self._parts.items()}
-        for found in self._folder.glob("*/*"):
-            if found not in counts:
-                shutil.rmtree(found, ignore_errors=True)
+        self._stale = [folder for folder in self._folder.glob("*/*") if folder not in named]
+        self.tidy()
         return self
 
     def tidy(self) -> None:
@@ -190,29 +168,16 @@ class Divided:
         numbered = indexed(batch.df, _AT, batch.counts)
         at = F.col(_AT) + F.lit(self._seen[side])
         part = F.pmod(row_hashes([self._schema[c] for c in self._by])[0], F.lit(self.parts)).cast("int")
-        columns = [quoted(f.name).cast(f.dataType).alias(f.name) for f in self._schema.fields]
-        rows = numbered.select(at.alias(_AT), part.alias(_PART), *columns)
+        rows = numbered.select(at.alias(_AT), part.alias(_PART), *cast_columns(self._schema))
         return rows.repartition(self.parts, _PART).sortWithinPartitions(_PART, _AT)
 
-    def _first(self, verdicts: Sequence[Verdict], touched: Mapping[int, _Part]) -> Verdict:
-        """Of the verdicts of several parts on one micro-batch that of the first event, with what is left of all."""
-        others = {n: p for n, p in {**self._parts, **touched}.items() if p.name}
-        held = self._rest(others)
-        rest = {s: joined([held[s], *(v.rest[s] for v in verdicts)]) for s in SIDES}
-        return replace(min(verdicts, key=lambda v: v.position or 0), rest=rest)
-
     def _rest(self, parts: Mapping[int, _Part]) -> dict[Side, Rest]:
-        found: dict[Side, list[Rest]] = {side: [] for side in SIDES}
-        for number, part in parts.items():
-            if any(part.waiting.values()):
-                for side, rest in self._read(number, part).items():
-                    found[side].append(rest)
-        return {side: joined(rests) for side, rests in found.items()}
+        rests = [self._read(number, part) for number, part in parts.items() if any(part.waiting.values())]
+        return {side: joined(rest[side] for rest in rests) for side in SIDES}
 
-    def _read(self, number: int, part: _Part) -> dict[Side, Rest]:
-        place = self._place(number, part.name)
-        matcher = Matcher.restore(place, depends=self.depends, equal=self.equal)
-        return dict(matcher.undecided(0.0).rest)
+    def _read(self, number: int, part: _Part) -> Mapping[Side, Rest]:
+        place = self._folder / str(number) / part.name
+        return Matcher.restore(place, depends=self.depends, equal=self.equal).undecided(0.0).rest
 
     def _oldest(self, number: int, side: Side, since: int) -> int | None:
         first = self._parts[number].oldest[side]
@@ -224,37 +189,34 @@ class Divided:
             self._later[asked] = next((p for p in positions if p >= since), None)
         return self._later[asked]
 
-    def _place(self, number: int, name: str) -> Path:
-        return self._folder / str(number) / name
+    def _folders(self) -> dict[int, Path]:
+        """The folder of each part's state."""
+        return {number: self._folder / str(number) / part.name for number, part in self._parts.items()}
 
+    def _task(self, side: Side, folders: Mapping[int, Path]) -> Callable[..., Iterator[Report]]:
+        """The function that runs on an executor: rows sorted by part in, a report on each part out."""
+        # only these go to the executors, and not the state of the driver
+        depends, equal, parent = self.depends, self.equal, self._folder
 
-def _part(line: Mapping[str, Any]) -> _Part:
-    oldest: dict[Side, int | None] = {
-        s: None if line[f"oldest_{s}"] == _NONE else line[f"oldest_{s}"] for s in SIDES
-    }
-    return _Part(line["name"], {s: line[s] for s in SIDES}, oldest)
+        def report(number: int, matcher: Matcher) -> Report:
+            if matcher.verdict is not None:
+                return number, matcher.verdict
+            name = secrets.token_hex(8)
+            matcher.save(parent / str(number) / name)
+            waiting = {s: matcher.waiting(s) for s in SIDES}
+            return number, _Part(name, waiting, {s: matcher.oldest(s) for s in SIDES})
 
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[Report]:
+            for number, pieces in groupby(_pieces(batches), key=lambda piece: piece.column(_PART)[0].as_py()):
+                matcher = Matcher(depends=depends, equal=equal)
+                if number in folders:
+                    matcher = matcher.restored(folders[number])
+                for piece in pieces:
+                    at = piece.column(_AT).to_numpy()
+                    matcher.push_batch(side, piece.drop_columns([_PART, _AT]), positions=at)
+                yield report(number, matcher)
 
-def _task(folder: Path, names: Mapping[int, str], side: Side, depends: Dependence, equal: Equality) -> Any:
-    """What runs on an executor: rows sorted by part in, a line for each part out."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number, matcher = _NONE, None
-        try:
-            for piece in _pieces(batches):
-                if (part := piece.column(_PART)[0].as_py()) != number:
-                    if matcher is not None:
-                        yield _line(folder, number, matcher)
-                    number, matcher = part, _matcher(folder, part, names.get(part), depends, equal)
-                assert matcher is not None
-                at = piece.column(_AT).to_numpy()
-                matcher.push_batch(side, piece.drop_columns([_PART, _AT]), positions=at)
-            if matcher is not None:
-                yield _line(folder, number, matcher)
-        except DiffError as error:  # told on the driver: Spark would wrap it into a stack of others
-            yield _batch(number, "", None, pickle.dumps(error))
-
-    return run
+        return run
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -265,25 +227,3 @@ def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for start, end in pairwise(cuts):
             if end > start:
                 yield batch.slice(start, end - start)
-
-
-def _matcher(folder: Path, part: int, name: str | None, depends: Dependence, equal: Equality) -> Matcher:
-    if name is None:
-        return Matcher(depends=depends, equal=equal)
-    return Matcher.restore(folder / str(part) / name, depends=depends, equal=equal)
-
-
-def _line(folder: Path, part: int, matcher: Matcher) -> pa.RecordBatch:
-    if matcher.verdict is not None:
-        return _batch(part, "", None, pickle.dumps(matcher.verdict))
-    name = secrets.token_hex(8)
-    matcher.save(folder / str(part) / name)
-    return _batch(part, name, matcher, None)
-
-
-def _batch(part: int, name: str, matcher: Matcher | None, found: bytes | None) -> pa.RecordBatch:
-    waiting = [0 if matcher is None else matcher.waiting(s) for s in SIDES]
-    first = [None if matcher is None else matcher.oldest(s) for s in SIDES]
-    oldest = [_NONE if p is None else p for p in first]
-    row = dict(zip(_REPORT.names, (part, name, *waiting, *oldest, found), strict=True))
-    return pa.RecordBatch.from_pylist([row], schema=_REPORT)

@@ -12,21 +12,25 @@ import pickle
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from samovar.diff.comparison_errors import CheckpointProblem
-from samovar.diff.dependence import Dependence
-from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.matcher import matcher_checkpoint
+from samovar.diff.matcher.matcher import Matcher
 from samovar.diff.verdict import Verdict
 from samovar.files import write_file
 
+if TYPE_CHECKING:
+    from samovar.diff.streams.keyed_matchers import Divided
+
 __all__ = ["Judge", "Store"]
 
-_FORMAT = 1
+_FORMAT = 2
+Judge: TypeAlias = "Matcher | Divided"
+"""What a monitor compares with: one matcher on the driver, or one in parts on the executors."""
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -42,42 +46,8 @@ class _Header(msgspec.Struct, frozen=True):
     """Into how many the matcher is divided; 0 for one on the driver."""
 
 
-class Judge(Protocol):
-    """What a monitor compares with: a `Matcher`, or one in parts."""
-
-    depends: Dependence
-    equal: Equality
-
-    def seen(self, side: Side) -> int:
-        """How many events of a side were taken in."""
-
-    def waiting(self, side: Side) -> int:
-        """How many events of a side are without a partner."""
-
-    def oldest(self, side: Side, since: int = 0) -> int | None:
-        """The first position from `since` on whose event is without a partner."""
-
-    def push_batch(self, side: Side, batch: Any) -> Verdict | None:
-        """Take a batch in."""
-
-    def if_ended(self) -> Verdict:
-        """The verdict if both streams ended here."""
-
-    def undecided(self, seconds: float) -> Verdict:
-        """The verdict if nobody waits any longer."""
-
-    def save(self, path: Path) -> None:
-        """Write a checkpoint."""
-
-    def restored(self, path: Path) -> Judge:
-        """As it was saved, for the same comparison."""
-
-    def tidy(self) -> None:
-        """What was saved before the last checkpoint may go."""
-
-
 class Store:
-    """The folder of a monitor's checkpoint. `sides` says what each side is; a saved one has to say the same."""
+    """The folder of a monitor's checkpoint. `sides` describes each side; a saved checkpoint must have the same."""
 
     def __init__(self, folder: Path, sides: Mapping[Side, str], *, parts: int = 0) -> None:
         self.folder = folder
@@ -102,23 +72,18 @@ class Store:
             ) from error
 
     def load(self, matcher: Judge) -> tuple[Judge, dict[Side, int], Verdict | None] | None:
-        """What was saved, for the same comparison as that of `matcher`; None if nothing was."""
+        """The saved judge, last batches and verdict, if there are any; raises if they are of another comparison."""
         path = self.folder / "monitor.json"
         if not path.exists():
-            left_over = [side for side in SIDES if (self.folder / side).exists()]
-            if left_over and any((self.folder / s / "commits").exists() for s in left_over):
+            if any((self.folder / side / "commits").exists() for side in SIDES):
                 raise CheckpointProblem(
                     f"Expected monitor.json in {self.folder}, beside the checkpoints of queries, got none.",
-                    hint="Name an empty folder to start anew.",
+                    hint="Name an empty folder to start again.",
                 )
             return None
         try:
             raw = path.read_bytes()
-            if (version := msgspec.json.decode(raw).get("format", 0)) > _FORMAT:
-                raise CheckpointProblem(
-                    f"{self.folder} has format {version}; this Samovar reads up to {_FORMAT}.",
-                    hint="Update Samovar to go on from it.",
-                )
+            matcher_checkpoint.check_format(raw, _FORMAT, self.folder)
             header = msgspec.json.decode(raw, type=_Header)
             self._check(header, matcher)
             self._state = header.state
@@ -141,10 +106,8 @@ class Store:
                 self._decided = True
             if verdict is not None and not old:
                 self._state = 1
-                nothing: dict[Side, int] = dict.fromkeys(SIDES, 0)
-                matcher_checkpoint.write(
-                    self._place(1), matcher_checkpoint.Saved(nothing, matcher.depends, matcher.equal)
-                )
+                saved = matcher_checkpoint.Saved(dict.fromkeys(SIDES, 0), matcher.depends, matcher.equal)
+                matcher_checkpoint.write(self._place(1), saved)
             elif verdict is None and (changed or not old):
                 self._state += 1
                 matcher.save(self._place(self._state))
@@ -165,32 +128,28 @@ class Store:
             shutil.rmtree(self._place(old), ignore_errors=True)
 
     def close(self) -> None:
-        """Let another monitor have the folder."""
+        """Release the folder, so that another monitor can use it."""
         self._lock.close()
 
     def _place(self, state: int) -> Path:
         return self.folder / f"matcher-{state}"
 
     def _check(self, header: _Header, matcher: Judge) -> None:
-        said = {"depends": header.depends, "equal": header.equal, "parts": str(header.parts or "none")}
-        now = {"depends": matcher.depends.describe(), "equal": matcher.equal.describe()}
-        now["parts"] = str(self._parts or "none")
-        for side in SIDES:
-            said[side], now[side] = header.sides[side], self._sides[side]
-        for name, was in said.items():
-            if was != now[name]:
-                raise CheckpointProblem(
-                    f"Expected a checkpoint of this comparison ({name}: {now[name]}), "
-                    f"got one of another ({name}: {was}) in {self.folder}.",
-                    hint="Name another folder, or an empty one to start anew.",
-                )
+        """Raise if the checkpoint is one of another comparison."""
         saved = matcher_checkpoint.read(self._place(header.state))
-        for given, known, name in (
-            (matcher.depends, saved.depends, "depends"),
-            (matcher.equal, saved.equal, "equal"),
+        depends, equal = matcher.depends, matcher.equal
+        for name, was, now in (
+            ("depends", header.depends, depends.describe()),
+            ("equal", header.equal, equal.describe()),
+            ("parts", str(header.parts or "none"), str(self._parts or "none")),
+            *((side, header.sides[side], self._sides[side]) for side in SIDES),
+            # two different ones may have the same description
+            ("depends", saved.depends or depends, depends),
+            ("equal", saved.equal or equal, equal),
         ):
-            if known is not None and known != given:
+            if was != now:
                 raise CheckpointProblem(
-                    f"Expected a checkpoint of this comparison, got one with another {name}= in {self.folder}.",
-                    hint="Name another folder, or an empty one to start anew.",
+                    f"Expected a checkpoint of this comparison ({name}: {now}), "
+                    f"got one of another ({name}: {was}) in {self.folder}.",
+                    hint="Name another folder, or an empty one to start again.",
                 )

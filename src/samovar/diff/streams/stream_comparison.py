@@ -1,4 +1,4 @@
-"""What a monitor knows: the matcher, which batches it has, when they came, and how far the sides are apart.
+"""The state of a monitor: the matcher, which batches it has, when they came, and how far the sides are apart.
 
 Guarantee: a batch is taken in once, by its number; after `take` it is in the checkpoint, if there is one, so a source
 may forget it. Plain code over its arguments and a clock.
@@ -12,32 +12,32 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
 
 from samovar.diff.comparison_errors import CheckpointProblem
 from samovar.diff.event_values import OTHER, SIDES, Side
 from samovar.diff.streams.monitor_checkpoint import Judge, Store
 from samovar.diff.verdict import Verdict
 
+if TYPE_CHECKING:
+    from samovar.diff.streams.keyed_matchers import Counted
+
 __all__ = ["Batch", "Comparison", "Metrics"]
 
-
-class Batch(Protocol):
-    """What the judge of a comparison takes in at once: an Arrow table, or rows that stay in Spark."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many events."""
+Batch: TypeAlias = "pa.Table | Counted"
+"""What a judge takes in at once: an Arrow table, or rows that stay in Spark."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """How two streams stand to each other. Mappings have an entry a side."""
+    """How far two streams agree so far. Mappings have an entry a side."""
 
     matched: int
-    """Pairs of events that found each other."""
+    """Pairs of events that were matched."""
     seen: dict[Side, int]
-    """Events that came."""
+    """Events received."""
     unmatched: dict[Side, int]
     """Events without a partner so far."""
     ahead: Side | None
@@ -70,7 +70,7 @@ class _Arrivals:
         return self.times[bisect_right(self.ends, position)]
 
     def forget(self, position: int) -> None:
-        """Nobody will ask about events before this one."""
+        """Drop the times of events before this one."""
         at = bisect_right(self.ends, position)
         del self.ends[:at], self.times[:at]
 
@@ -92,12 +92,12 @@ class Comparison:
         self._last: dict[Side, int] = dict.fromkeys(SIDES, -1)
         self.matcher: Judge = matcher
         self.verdict: Verdict | None = None
-        """What was found by the order of events; it stands, whatever follows."""
+        """The difference found by the order of events; it stays, whatever follows."""
         if store is not None and (saved := store.load(matcher)) is not None:
             self.matcher, self._last, self.verdict = saved
         self._seen: dict[Side, int] = {s: self.matcher.seen(s) for s in SIDES}
         self._arrivals: dict[Side, _Arrivals] = {s: _Arrivals() for s in SIDES}
-        self._told: dict[Side, int] = dict.fromkeys(SIDES, 0)
+        self._reported: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self._batches: dict[Side, int] = dict.fromkeys(SIDES, 0)
         self.latency: dict[Side, float] = dict.fromkeys(SIDES, 0.0)
         self.waited: dict[Side, float] = dict.fromkeys(SIDES, 0.0)
@@ -105,18 +105,23 @@ class Comparison:
             if self._seen[side]:
                 self._arrivals[side].add(self._seen[side], clock())
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether there is a checkpoint."""
+        return self._store is not None
+
     def has(self, side: Side, number: int) -> bool:
         """Whether a batch was taken in before. Raises if batches in between are missing."""
         expected = self._last[side] + 1
         if number > expected and self.verdict is None:
             raise CheckpointProblem(
-                f"Expected batch {expected} of the {side} side, got {number}: what lies between was never compared.",
-                hint="Parts of the checkpoint are of different runs. Start anew with an empty folder.",
+                f"Expected batch {expected} of the {side} side, got {number}: the batches between were never compared.",
+                hint="Parts of the checkpoint are of different runs. Start again with an empty folder.",
             )
         return number < expected
 
     def too_far(self, side: Side, rows: int) -> bool:
-        """Whether so many more rows would bring a side further ahead than allowed. One batch alone never does."""
+        """Whether `rows` more rows would bring a side further ahead than allowed. One batch alone never does."""
         ahead = self._seen[side] - self._seen[OTHER[side]]
         return ahead > 0 and ahead + rows > self._drift
 
@@ -144,12 +149,12 @@ class Comparison:
         return self._seen[OTHER[side]] > self._seen[side]
 
     def overdue(self, patience: float) -> Verdict | None:
-        """The verdict if an event has been without a partner for so many seconds. Each event is reported once."""
+        """The verdict if an event has been without a partner for `patience` seconds. Each event is reported once."""
         for side in SIDES:
             came = self._waits_since(side)
             if came is None or self._clock() - came[1] < patience:
                 continue
-            self._told[side] = self.matcher.seen(side)
+            self._reported[side] = self.matcher.seen(side)
             verdict = self.matcher.if_ended()
             rest = verdict.rest[side]
             event = rest.event(rest.positions.index(came[0]))
@@ -162,7 +167,7 @@ class Comparison:
         return max(0.0, min(came) + patience - self._clock()) if came else None
 
     def metrics(self) -> Metrics:
-        """As it is now."""
+        """How far the streams agree now."""
         unmatched: dict[Side, int] = {s: self.matcher.waiting(s) for s in SIDES}
         apart = self._seen["left"] - self._seen["right"]
         oldest = [
@@ -186,10 +191,10 @@ class Comparison:
         """The oldest event without a partner that was not reported, and when it came."""
         if self.verdict is not None:
             return None
-        position = self.matcher.oldest(side, self._told[side])
+        position = self.matcher.oldest(side, self._reported[side])
         return None if position is None else (position, self._arrivals[side].when(position))
 
     def close(self) -> None:
-        """Let go of the checkpoint."""
+        """Release the checkpoint, so that another monitor can use it."""
         if self._store is not None:
             self._store.close()

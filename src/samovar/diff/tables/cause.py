@@ -1,8 +1,8 @@
-"""From a row that differs to the moment it was made: for sides that are recordings.
+"""From a row that differs to the moment before it was produced: for sides that are recordings.
 
 A recording knows where a row came from (`Past.why`) and can go there (`Past.before`). Where both sides are recordings,
 the origins of the row and of its counterpart are laid side by side: they part at the operator that produced something
-else, and the moment is there. Else the moment is at the operator that produced the row.
+else, and the moment is there. Otherwise the moment is at the operator that produced the row.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _ORIGINS = 200
 
 
 def moment_before(
-    given: Given, row: Mapping[str, Any], other: Given, counterpart: Mapping[str, Any] | None, side: str
+    origin: Given, row: Mapping[str, Any], other: Given, counterpart: Mapping[str, Any] | None, side: str
 ) -> Moment:
     """The moment just before the step that produced a row, or made it differ from its counterpart."""
-    past, sink = given.past, given.sink
+    past, sink = origin.past, origin.sink
     if past is None or sink is None:
         raise SideProblem(
             f"Expected a recording on the {side} side, got a table without a past.",
-            hint="Compare what sv.open('runs/...') gives with the other side.",
+            hint="Compare sv.open('runs/...') with the other side.",
         )
     ours = past.why(sink, dict(row), _ORIGINS)
     theirs: Sequence[Origin] = ()

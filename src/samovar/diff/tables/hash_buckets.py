@@ -2,10 +2,10 @@
 
 First every row is reduced to two hashes (96 bits), and these are added up in 4,096 buckets a side: one scan of each
 side, no row is moved. Equal sums mean equal tables, up to a chance of about 2^-80 that hashes of different rows add up
-to the same. Where buckets differ, their hashes are counted, and only for those that are left over are rows looked up
-(`samovar.diff.tables.unordered_tables` where no order matters).
+to the same. Where buckets differ, their hashes are counted, and rows are looked up only for the hashes that are left
+over (`samovar.diff.tables.unordered_tables` where no order matters).
 
-A table is computed up to three times if it differs. One that gives other rows each time is found out and told.
+A table is computed up to three times if it differs. A table with other rows each time is detected, and raises.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from samovar.diff.comparison_errors import SideProblem
 from samovar.diff.dependence import Dependence
 from samovar.diff.event_values import SIDES, Side, rows_of
-from samovar.diff.tables.order_columns import PLACE, Augmented, augmented
+from samovar.diff.tables.order_columns import AT, LINE, PLACE, augmented
 from samovar.diff.tables.row_hash import row_hashes, row_struct
 
 __all__ = [
     "BUCKET",
+    "GROUP",
     "SIDE",
     "A",
     "B",
     "Buckets",
     "Leftovers",
-    "Prepared",
     "among",
     "find_leftovers",
     "fingerprints",
     "first_of_lines",
-    "in_buckets",
     "is_in",
     "numbers",
     "prepare",
@@ -50,17 +49,12 @@ __all__ = [
 ]
 
 _BUCKETS_BITS = 12
+"""4,096 buckets: few enough for the driver, many enough that one row that differs has few others in its bucket."""
 SIDE, A, B, BUCKET = "__samovar_side", "__samovar_a", "__samovar_b", "__samovar_bucket"
+GROUP = "__samovar_ga", "__samovar_gb"
 _LOW = (1 << 31) - 1
+"""Hashes are added up 31 bits at a time, so that the sum of two thousand million rows still fits in a long."""
 Numbers = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Both sides as hashes, one under the other."""
-
-    rows: DataFrame
-    sides: Mapping[Side, Augmented]
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class Buckets:
     sizes: list[int]
     """How many rows each of the buckets that differ holds, of both sides."""
     check: int
-    """What their hashes add up to, those of the right taken off: a second look has to find the same."""
+    """The sum of their hashes, left minus right: a second look has to find the same."""
 
     @property
     def held(self) -> int:
@@ -81,17 +75,17 @@ class Buckets:
 
     def found_again(self, side: Numbers, a: Numbers) -> bool:
         """Whether a second look has found the rows of the buckets that differ, as sides and first hashes."""
-        found = np.where(side == 0, a & _LOW, -(a & _LOW)).sum()
-        return len(a) == self.held and int(found) == self.check
+        total = np.where(side == 0, a & _LOW, -(a & _LOW)).sum()
+        return len(a) == self.held and int(total) == self.check
 
     @staticmethod
     def of(hashes: Numbers) -> Numbers:
-        """The bucket of each hash."""
+        """The number of the bucket that each hash falls into."""
         return (hashes.view(np.uint64) >> np.uint64(64 - _BUCKETS_BITS)).astype(np.int64)
 
     @staticmethod
     def flags(some: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """For each bucket there is, whether it is one of these."""
+        """For each of all buckets, whether it is one of these."""
         flags = np.zeros(1 << _BUCKETS_BITS, np.bool_)
         flags[list(some)] = True
         return flags
@@ -108,11 +102,35 @@ class Leftovers:
     """For the first lines, the place on each side where they part; None where a side has ended."""
 
 
-def prepare(sides: Mapping[Side, DataFrame], depends: Dependence, schema: StructType) -> Prepared:
-    """Reduce both sides to hashes that hold what is equal and what the order demands."""
-    a, b = row_hashes(schema.fields)
-    made = {s: augmented(df, depends, schema, {A: a, B: b}) for s, df in sides.items()}
-    return Prepared(under_each_other([_numbered(made[s], i) for i, s in enumerate(SIDES)]), made)
+def prepare(
+    sides: Mapping[Side, DataFrame],
+    depends: Dependence,
+    schema: StructType,
+    *,
+    group: tuple[Column, Column] | None = None,
+    cells: Mapping[str, Column] | None = None,
+) -> DataFrame:
+    """Both sides, one under the other, as hashes of the rows and of the numbers that stand for their order.
+
+    Rows of one bucket share the hash of the row, or of its `group` where one is given, which is then kept as `GROUP`;
+    so are these `cells` of each row. With an order, `LINE`, `AT` and `PLACE` follow.
+    """
+    hashes = dict(zip((A, B), row_hashes(schema.fields), strict=True))
+    if group is not None:
+        hashes |= dict(zip(GROUP, group, strict=True))
+    frames = []
+    for number, side in enumerate(SIDES):
+        df, numbers = augmented(sides[side], depends, schema, {**hashes, **(cells or {})})
+        # xxhash64 for the first of two hashes, hash for the second
+        kinds = zip(hashes, ("xxhash64", "hash") * 2, strict=False)
+        texts = {name: f"{kind}({', '.join((name, *numbers))})" if numbers else name for name, kind in kinds}
+        bucket = texts[A if group is None else GROUP[0]]
+        columns = [f"{text} AS {name}" for name, text in texts.items()]
+        order = (LINE, AT, PLACE) if numbers else ()
+        frames.append(
+            df.selectExpr(f"{number} AS {SIDE}", *columns, f"{bucket} AS {BUCKET}", *(cells or ()), *order)
+        )
+    return under_each_other(frames)
 
 
 def fingerprints(rows: DataFrame, by: str = BUCKET) -> Buckets:
@@ -137,11 +155,6 @@ def fingerprints(rows: DataFrame, by: str = BUCKET) -> Buckets:
     return Buckets(totals, bucket[differ].tolist(), n[differ].tolist(), int(s[differ].sum()))
 
 
-def in_buckets(rows: DataFrame, differ: Sequence[int]) -> DataFrame:
-    """The rows of some buckets."""
-    return rows.filter(is_in(differ, BUCKET))
-
-
 def is_in(some: Sequence[int], by: str) -> str:
     """A condition as SQL text: buckets are looked up in a table of bits, and Spark's compiled code stays the same."""
     if len(some) == 1 << _BUCKETS_BITS:
@@ -158,36 +171,22 @@ def _bucket(by: str) -> str:
 
 def numbers(table: pa.Table, column: str) -> Numbers:
     """A column of numbers without nulls as an array."""
-    found: Numbers = table.column(column).to_numpy()
-    return found
+    array: Numbers = table.column(column).to_numpy()
+    return array
 
 
-def find_leftovers(prepared: Prepared, buckets: Buckets, limit: int) -> Leftovers:
-    """Count what has no partner, where an order matters. At most `limit` places come to the driver."""
-    line, at = prepared.sides["left"].line, prepared.sides["left"].at
-    assert line is not None
-    assert at is not None
-    sign = F.when(F.col(SIDE) == 0, F.lit(1)).otherwise(F.lit(-1)).cast("long")
-    each = (
-        in_buckets(prepared.rows, buckets.differ)
-        .groupBy(A, B)
-        .agg(
-            F.sum(sign).alias("d"),
-            F.any_value(line).alias("line"),
-            F.any_value(at).alias("at"),
-            *[F.min(F.when(F.col(SIDE) == i, F.col(PLACE))).alias(s) for i, s in enumerate(SIDES)],
-        )
-        .filter("d <> 0")
-        .select(
-            "line",
-            "at",
-            F.greatest("d", F.lit(0)).alias("l"),
-            F.greatest(-F.col("d"), F.lit(0)).alias("r"),
-            F.when(F.col("d") > 0, F.col("left")).alias("left"),
-            F.when(F.col("d") < 0, F.col("right")).alias("right"),
-        )
+def find_leftovers(rows: DataFrame, buckets: Buckets, limit: int) -> Leftovers:
+    """Count the rows without a partner, where an order matters. At most `limit` places come to the driver."""
+    grouped = rows.filter(is_in(buckets.differ, BUCKET)).groupBy(A, B)
+    counted = grouped.agg(
+        F.expr(f"sum(1 - 2 * {SIDE}) AS d"),
+        F.expr(f"any_value({LINE}) AS line"),
+        F.expr(f"any_value({AT}) AS at"),
+        *[F.expr(f"min(IF({SIDE} = {i}, {PLACE}, NULL)) AS `{s}`") for i, s in enumerate(SIDES)],
     )
-    return first_of_lines(each, limit)
+    counts = ["greatest(d, 0) AS l", "greatest(-d, 0) AS r"]
+    places = ["IF(d > 0, `left`, NULL) AS `left`", "IF(d < 0, `right`, NULL) AS `right`"]
+    return first_of_lines(counted.filter("d <> 0").selectExpr("line", "at", *counts, *places), limit)
 
 
 def first_of_lines(left_over: DataFrame, limit: int) -> Leftovers:
@@ -222,16 +221,8 @@ def unstable() -> SideProblem:
     )
 
 
-def _numbered(side: Augmented, number: int) -> DataFrame:
-    a, b = A, B
-    if side.numbers:
-        numbers = ", ".join(side.numbers)
-        a, b = f"xxhash64({A}, {numbers})", f"hash({B}, {numbers})"
-    more: list[str] = [c for c in (side.line, side.at, PLACE) if side.line is not None and c is not None]
-    return side.df.selectExpr(f"{number} AS {SIDE}", f"{a} AS {A}", f"{b} AS {B}", f"{a} AS {BUCKET}", *more)
-
-
 def under_each_other(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all frames as one."""
     return reduce(DataFrame.unionAll, frames)
 
 
@@ -241,7 +232,7 @@ def among(column: str, numbers: Sequence[int]) -> str:
 
 
 def rows_at_places(df: DataFrame, schema: StructType, places: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """The rows at these places."""
+    """The rows of a table at these places, by place."""
     if not places:
         return {}
     placed = df.select(F.monotonically_increasing_id().alias(PLACE), row_struct(schema.fields).alias("row"))

@@ -2,7 +2,7 @@
 
 For each clause of a structured dependence a number is added to each row: for a key, how many rows of the same key came
 before; for a synchronising event, how many of those came before (within the same columns). Two tables are equivalent
-exactly if they hold the same rows with the same numbers as often: between dependent rows the numbers say which came
+exactly if they hold the same rows with the same numbers as often: between dependent rows the numbers show which came
 first, and between others the order is free.
 
 The order of a table is that of its partitions, and of the rows within each: that of `collect()`.
@@ -11,7 +11,6 @@ The order of a table is that of its partitions, and of the rows within each: tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame, Window
@@ -21,27 +20,30 @@ from pyspark.sql.types import StructType
 from samovar.diff.dependence import Dependence, Key, Predicate, Synchronising
 from samovar.diff.tables.row_hash import quoted, row_hashes
 
-__all__ = ["PLACE", "Augmented", "augmented", "can_augment", "counts_of", "indexed", "offsets_of", "position"]
+__all__ = [
+    "AT",
+    "LINE",
+    "PLACE",
+    "augmented",
+    "can_augment",
+    "counts_of",
+    "indexed",
+    "offsets_of",
+    "position",
+]
 
 PLACE = "__samovar_place"
-"""Where a row is: partition and row within it, as `monotonically_increasing_id` gives it."""
+"""Where a row is: partition and row within it, as in `monotonically_increasing_id`."""
 
+LINE, AT = "__samovar_line0", "__samovar_number0"
+"""A hash of what the first clause groups by, and the number by that clause: on each line, only the first difference
+counts."""
 _LOCAL = (1 << 33) - 1
-
-
-@dataclass(frozen=True)
-class Augmented:
-    """Rows with their place and numbers: `numbers` are columns; `line` and `at` say what comes first where."""
-
-    df: DataFrame
-    numbers: tuple[str, ...]
-    line: str | None = None
-    """A hash of what the first clause groups by: on each line, the first difference is the one that counts."""
-    at: str | None = None
+"""The bits of a place that count rows within a partition; the partition is above them."""
 
 
 def can_augment(depends: Dependence) -> bool:
-    """Whether numbers can say all of the order."""
+    """Whether numbers can express the whole order."""
     return all(
         (isinstance(c, Key) and c.by is None) or (isinstance(c, Synchronising) and c.by.function is None)
         for c in depends.clauses
@@ -50,40 +52,32 @@ def can_augment(depends: Dependence) -> bool:
 
 def augmented(
     df: DataFrame, depends: Dependence, schema: StructType, keep: Mapping[str, Column]
-) -> Augmented:
-    """The columns `keep` of each row, and the numbers. Only hashes and these columns are moved between partitions."""
+) -> tuple[DataFrame, list[str]]:
+    """The columns `keep` of each row, its place and its numbers, and the names of the numbers' columns.
+
+    Only hashes and these columns are moved between partitions.
+    """
     clauses = sorted(depends.clauses, key=lambda c: not isinstance(c, Key))
     chosen = {**keep}
     if clauses:
         chosen[PLACE] = F.monotonically_increasing_id()
     for i, clause in enumerate(clauses):
-        by = (
-            clause.columns
-            if isinstance(clause, Key)
-            else clause.within
-            if isinstance(clause, Synchronising)
-            else ()
-        )
-        if by:
+        assert isinstance(clause, (Key, Synchronising))
+        if by := clause.columns if isinstance(clause, Key) else clause.within:
             chosen[_line(i)], chosen[f"{_line(i)}b"] = row_hashes([schema[c] for c in by])
         if isinstance(clause, Synchronising):
             chosen[f"{_number(i)}m"] = F.when(_holds(clause.by), F.lit(1)).otherwise(F.lit(0)).cast("long")
     raw, df = df, df.select(*[c.alias(n) for n, c in chosen.items()])
     for i, clause in enumerate(clauses):
-        if isinstance(clause, Key) and not clause.columns:
-            local = F.col(PLACE).bitwiseAND(F.lit(_LOCAL))
-            df = df.withColumn(_line(i), F.lit(0).cast("long")).withColumn(
-                _number(i), local + _pick(offsets_of(raw), F.shiftright(PLACE, 33))
-            )
-        elif isinstance(clause, Key):
+        if isinstance(clause, Synchronising):
+            df = _counted(df, bool(clause.within), i)
+        elif clause == Key():
+            df = df.withColumn(_line(i), F.lit(0).cast("long"))
+            df = df.withColumn(_number(i), _position(PLACE, offsets_of(raw)))
+        else:
             window = Window.partitionBy(_line(i), f"{_line(i)}b").orderBy(PLACE)
             df = df.withColumn(_number(i), F.row_number().over(window).cast("long") - 1)
-        else:
-            assert isinstance(clause, Synchronising)
-            df = _counted(df, bool(clause.within), i)
-    if not clauses:
-        return Augmented(df, ())
-    return Augmented(df, tuple(_number(i) for i in range(len(clauses))), _line(0), _number(0))
+    return df, [_number(i) for i in range(len(clauses))]
 
 
 def counts_of(df: DataFrame) -> list[int]:
@@ -100,13 +94,17 @@ def indexed(df: DataFrame, name: str, counts: Sequence[int] | None = None) -> Da
     """The table with the number of each row. One job counts the rows of each partition, unless that is known."""
     offsets = _running(counts_of(df) if counts is None else counts)
     df = df.withColumn(name, F.monotonically_increasing_id())
-    local = F.col(name).bitwiseAND(F.lit(_LOCAL))
-    return df.withColumn(name, local + _pick(offsets, F.shiftright(name, 33)))
+    return df.withColumn(name, _position(name, offsets))
 
 
 def position(place: int, offsets: Sequence[int]) -> int:
     """The number of a row in its table."""
     return offsets[place >> 33] + (place & _LOCAL)
+
+
+def _position(place: str, offsets: Sequence[int]) -> Column:
+    """The number of each row in its table, as a column."""
+    return F.col(place).bitwiseAND(F.lit(_LOCAL)) + _pick(offsets, F.shiftright(place, 33))
 
 
 def _counted(df: DataFrame, within: bool, i: int) -> DataFrame:
@@ -134,13 +132,13 @@ def _number(i: int) -> str:
 
 
 def _holds(by: Predicate) -> Column:
-    made = F.lit(True)
+    holds = F.lit(True)
     for name, values in by.columns:
         one = F.lit(False)
         for value in values:
             one = one | quoted(name).eqNullSafe(F.lit(float("nan") if value == ("NaN",) else value))
-        made = made & one
-    return made
+        holds = holds & one
+    return holds
 
 
 def _by_partition(counts: DataFrame) -> list[int]:
@@ -149,7 +147,7 @@ def _by_partition(counts: DataFrame) -> list[int]:
 
 
 def _running(counts: Sequence[int]) -> list[int]:
-    """What came before each."""
+    """The sum of the counts before each."""
     return [0, *accumulate(counts[:-1])]
 
 

@@ -1,11 +1,11 @@
 """Fingerprints of rows as Spark expressions: two hashes of a row, the same for equal rows of either side.
 
-Spark's own hashes leave out nulls, so that (null, 1) and (1, null) would have the same; here nulls are marked, at the
+Spark's hashes skip nulls, so that (null, 1) and (1, null) would have the same; here nulls are marked, at the
 top by a word of bits and inside of arrays, structs and maps by a number of their own. NaN equals NaN, -0.0 equals
 0.0, and the entries of a map have no order.
 
-The expressions are written as SQL text: a Column made call by call costs a trip to the Java process for each call, more
-than a small table takes to be read.
+The expressions are written as SQL text: a Column built call by call costs a trip to the Java process for each call,
+more than a small table takes to be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 
 from samovar.text import quote_name
 
-__all__ = ["hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
+__all__ = ["cast_columns", "hash_texts", "is_float", "quoted", "row_hashes", "row_struct", "struct_text"]
 
 _NULL = f"{0x1E37_79B9_7F4A_7C15}L"
 
@@ -46,6 +46,11 @@ def is_float(kind: DataType) -> bool:
     return isinstance(kind, (FloatType, DoubleType))
 
 
+def cast_columns(schema: StructType) -> list[Column]:
+    """The columns of a schema, cast to its types."""
+    return [quoted(f.name).cast(f.dataType).alias(f.name) for f in schema.fields]
+
+
 def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[Column, Column]:
     """A 64-bit and a 32-bit hash over columns, cast to their types, and over SQL expressions that are never null."""
     a, b = hash_texts(fields, more)
@@ -53,14 +58,15 @@ def row_hashes(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple
 
 
 def hash_texts(fields: Sequence[StructField], more: Sequence[str] = ()) -> tuple[str, str]:
-    """The same as SQL texts."""
+    """The hashes of `row_hashes` as SQL texts."""
     columns = [_cast(f) for f in fields]
     nulls = _null_words(columns)
-    made = []
-    for hash_ in ("xxhash64", "hash"):
+
+    def text(hash_: str) -> str:
         parts = [_value(c, f.dataType, hash_) for c, f in zip(columns, fields, strict=True)]
-        made.append(_call(hash_, *parts, *nulls, *more, "0"))
-    return made[0], made[1]
+        return _call(hash_, *parts, *nulls, *more, "0")
+
+    return text("xxhash64"), text("hash")
 
 
 def row_struct(fields: Sequence[StructField]) -> Column:
@@ -69,7 +75,7 @@ def row_struct(fields: Sequence[StructField]) -> Column:
 
 
 def struct_text(fields: Sequence[StructField]) -> str:
-    """The same as SQL text."""
+    """The struct of `row_struct` as SQL text."""
     return _call("struct", *[f"{_cast(f)} AS {quote_name(f.name)}" for f in fields])
 
 
@@ -83,7 +89,7 @@ def _cast(field: StructField) -> str:
 
 
 def _type_text(kind: DataType) -> str | None:
-    """A type as SQL text; None for one that has no name there, which is the same on both sides."""
+    """A type as SQL text; None for a type without a name in SQL, which is then the same on both sides."""
     if isinstance(kind, UserDefinedType):
         return None
     if isinstance(kind, ArrayType):

@@ -6,27 +6,34 @@ Spark derives it from how a column was computed, not from what it holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pyspark.sql.types import (
     ArrayType,
-    ByteType,
     CharType,
     DataType,
     DoubleType,
     FloatType,
-    IntegerType,
+    IntegralType,
     LongType,
     MapType,
-    ShortType,
     StringType,
     StructField,
     StructType,
     VarcharType,
 )
 
-from samovar.diff.comparison_errors import EventProblem, SchemasDiffer, SideProblem
+from samovar.diff.comparison_errors import (
+    EventProblem,
+    SchemasDiffer,
+    SideProblem,
+    did_you_mean,
+    repeated,
+)
+from samovar.diff.dependence import Dependence, independent
+from samovar.diff.equality import Equality
+from samovar.diff.report import aligned
 from samovar.errors import nearest
 
 __all__ = ["Strictness", "agreed_columns", "kind_of"]
@@ -34,75 +41,71 @@ __all__ = ["Strictness", "agreed_columns", "kind_of"]
 Strictness = Literal["exact", "types", "kinds"]
 """`exact`: also order and nullability; `types`: names and types; `kinds`: integers of any width are one kind, too."""
 
-_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
-
 
 def kind_of(kind: DataType) -> DataType:
     """The widest type of its kind: what a column is cast to where two sides are of the same kind only."""
-    if isinstance(kind, _INTEGERS):
+    if isinstance(kind, IntegralType):
         return LongType()
     if isinstance(kind, FloatType):
         return DoubleType()
     if isinstance(kind, (CharType, VarcharType)):
         return StringType()
+    return _nullable(kind, kind_of)
+
+
+def _nullable(kind: DataType, part: Callable[[DataType], DataType] | None = None) -> DataType:
+    """A type whose parts, changed by a function, may all be null."""
+    part = part or _nullable
     if isinstance(kind, ArrayType):
-        return ArrayType(kind_of(kind.elementType), True)
+        return ArrayType(part(kind.elementType), True)
     if isinstance(kind, MapType):
-        return MapType(kind_of(kind.keyType), kind_of(kind.valueType), True)
+        return MapType(part(kind.keyType), part(kind.valueType), True)
     if isinstance(kind, StructType):
-        return StructType([StructField(f.name, kind_of(f.dataType), True) for f in kind.fields])
+        return StructType([StructField(f.name, part(f.dataType), True) for f in kind.fields])
     return kind
 
 
 def agreed_columns(
     left: StructType,
     right: StructType,
+    equal: Equality,
+    depends: Dependence = independent,
     *,
-    columns: Sequence[str] | None = None,
-    needed: Sequence[str] = (),
     strictness: Strictness = "types",
 ) -> StructType:
     """The compared columns with the type both sides are cast to. Raises `SchemasDiffer` with both side by side."""
-    for side, schema in (("left", left), ("right", right)):
-        _no_name_twice(side, schema)
-    wanted = list(columns) if columns is not None else None
-    for name in (*(wanted or ()), *needed):
-        if name not in left.names and name not in right.names:
-            close = nearest(name, left.names)
-            raise SideProblem(
-                f"Expected a column '{name}', used by the dependence or the equality, "
-                f"got {', '.join(left.names) or 'none'}.",
-                hint=f"Did you mean '{close}'?" if close else None,
+    sides = {"left": left, "right": right}
+    for side, schema in sides.items():
+        if (twice := repeated(schema.names)) is not None:
+            raise EventProblem(
+                f"Expected columns with different names, got '{twice}' twice on the {side} side.",
+                hint=f"Rename them, for example with df.toDF({', '.join(_numbered(schema.names))}).",
             )
-        for side, schema in (("left", left), ("right", right)):
-            if name not in schema.names:
-                close = nearest(name, schema.names)
-                raise SchemasDiffer(
-                    f"Expected the column '{name}' on the {side} side, used by the dependence or the equality, "
-                    f"got {', '.join(schema.names) or 'none'}.",
-                    hint=f"Did you mean '{close}'?" if close else None,
-                )
+    wanted = list(equal.columns) if equal.columns is not None else None
+    for name in (*(wanted or ()), *depends.columns, *equal.tolerant_columns):
+        lacking = [side for side, schema in sides.items() if name not in schema.names]
+        if lacking:
+            there = sides[lacking[0]].names
+            what = (
+                f"the column '{name}' on the {lacking[0]} side" if len(lacking) == 1 else f"a column '{name}'"
+            )
+            # a name that neither side has is a mistake of the caller, not a difference
+            raise (SchemasDiffer if len(lacking) == 1 else SideProblem)(
+                f"Expected {what}, used by the dependence or the equality, got {', '.join(there) or 'none'}.",
+                hint=did_you_mean(name, there),
+            )
     names = wanted if wanted is not None else list(dict.fromkeys([*left.names, *right.names]))
     problems = [n for n in names if _problem(left, right, n, strictness)]
     if strictness == "exact" and not problems and wanted is None and left.names != right.names:
         problems = [a for a, b in zip(left.names, right.names, strict=True) if a != b]
     if problems:
+        count = "one that differs" if len(problems) == 1 else f"{len(problems)} that differ"
         raise SchemasDiffer(
-            f"Expected two tables with the same columns, got {_count(problems)}:\n\n"
+            f"Expected two tables with the same columns, got {count}:\n\n"
             + "\n".join(_side_by_side(left, right, names, problems)),
             hint=_hint(left, right, problems, strictness),
         )
     return StructType([StructField(n, _common(left[n].dataType, right[n].dataType), True) for n in names])
-
-
-def _no_name_twice(side: str, schema: StructType) -> None:
-    names = schema.names
-    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    if twice is not None:
-        raise EventProblem(
-            f"Expected columns with different names, got '{twice}' twice on the {side} side.",
-            hint=f"Name them anew, for example with df.toDF({', '.join(_numbered(names))}).",
-        )
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -115,28 +118,13 @@ def _problem(left: StructType, right: StructType, name: str, strictness: Strictn
     a, b = left[name], right[name]
     if strictness == "kinds":
         return kind_of(a.dataType) != kind_of(b.dataType)
-    if _no_nulls_said(a.dataType) != _no_nulls_said(b.dataType):
+    if _nullable(a.dataType) != _nullable(b.dataType):
         return True
     return strictness == "exact" and (a.nullable != b.nullable or a.dataType != b.dataType)
 
 
 def _common(a: DataType, b: DataType) -> DataType:
-    return _no_nulls_said(a) if _no_nulls_said(a) == _no_nulls_said(b) else kind_of(a)
-
-
-def _no_nulls_said(kind: DataType) -> DataType:
-    """The type without what it says about nulls in its parts."""
-    if isinstance(kind, ArrayType):
-        return ArrayType(_no_nulls_said(kind.elementType), True)
-    if isinstance(kind, MapType):
-        return MapType(_no_nulls_said(kind.keyType), _no_nulls_said(kind.valueType), True)
-    if isinstance(kind, StructType):
-        return StructType([StructField(f.name, _no_nulls_said(f.dataType), True) for f in kind.fields])
-    return kind
-
-
-def _count(problems: Sequence[str]) -> str:
-    return "one that differs" if len(problems) == 1 else f"{len(problems)} that differ"
+    return _nullable(a) if _nullable(a) == _nullable(b) else kind_of(a)
 
 
 def _side_by_side(
@@ -146,8 +134,7 @@ def _side_by_side(
     for name in names:
         mark = "*" if name in problems else ""
         rows.append((mark, name, _cell(left, name), _cell(right, name)))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    return ["  " + "  ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return aligned(rows)
 
 
 def _cell(schema: StructType, name: str) -> str:

@@ -1,7 +1,7 @@
-"""What can be a side of a comparison, as a DataFrame: nothing is computed, and no row comes to the driver.
+"""The values that can be a side of a comparison, as DataFrames: nothing is computed, no row comes to the driver.
 
 A side is a PySpark DataFrame, a pyarrow table or batch, a list of rows, the path of files (Parquet, CSV, JSON, ORC,
-text) or of a recording, the name of a catalog table, or what has results: a run, or a recording opened with `sv.open`.
+text) or of a recording, the name of a catalog table, a run, or a recording opened with `sv.open`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from samovar.diff.comparison_errors import SideProblem
+from samovar.diff.comparison_errors import SideProblem, repeated
 from samovar.diff.event_values import Side
 from samovar.errors import UnknownName
 from samovar.graph import operators as ops
@@ -54,15 +54,15 @@ class Given:
 
 
 def session_of(*values: Any, spark: SparkSession | None = None) -> SparkSession:
-    """The session that computes: the one given, that of a DataFrame among the values, or the live one."""
+    """The session that computes: `spark`, the session of a DataFrame among the values, or the live one."""
     if spark is not None:
         return spark
-    found = next((v.sparkSession for v in values if isinstance(v, DataFrame)), None)
-    return found if found is not None else spark_session()
+    frame = next((v for v in values if isinstance(v, DataFrame)), None)
+    return frame.sparkSession if frame is not None else spark_session()
 
 
 def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = None) -> Given:
-    """A side as a DataFrame."""
+    """Turn a value into a side of a comparison; nothing is computed."""
     if isinstance(value, DataFrame):
         if value.isStreaming:
             raise SideProblem(
@@ -86,7 +86,7 @@ def as_side(value: Any, side: Side, spark: SparkSession, *, sink: str | None = N
         return Given(_from_arrow(spark, pa.Table.from_pandas(value, preserve_index=False), side))
     hint = "Run the workflow first: compare(flow.run(), ...)." if hasattr(value, "sink") else None
     if isinstance(value, list) and not value:
-        hint = "An empty list has no columns. Give an empty table: spark.createDataFrame([], 'id int, ...')."
+        hint = "An empty list has no columns. Use an empty table: spark.createDataFrame([], 'id int, ...')."
     raise SideProblem(
         f"Expected a DataFrame, a pyarrow table, a path, a run or a recording on the {side} side, got {shown(value)}.",
         hint=hint,
@@ -108,19 +108,17 @@ def chosen_sink(names: Sequence[str], wanted: str | None, side: str) -> str:
         return names[0]
     raise SideProblem(
         f"Expected one sink on the {side} side, got {len(names)}: {', '.join(names) or 'none'}.",
-        hint=f"Say which: sink={names[0]!r}." if names else None,
+        hint=f"Choose one: sink={names[0]!r}." if names else None,
     )
 
 
 def _from_arrow(spark: SparkSession, table: pa.Table, side: Side) -> DataFrame:
     if not table.num_columns:
         raise SideProblem(f"Expected a table with columns on the {side} side, got one without any.")
-    names = table.column_names
-    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    if twice is not None:
+    if (twice := repeated(table.column_names)) is not None:
         raise SideProblem(
             f"Expected columns with different names, got '{twice}' twice on the {side} side.",
-            hint="Name them anew with table.rename_columns([...]).",
+            hint="Rename them with table.rename_columns([...]).",
         )
     return spark.createDataFrame(table)
 
@@ -153,20 +151,18 @@ def _from_path(spark: SparkSession, path: str, side: Side, sink: str | None) -> 
 
 
 def _format(place: Path) -> str:
-    """By the ending, of the path itself or of the first data file below it; Parquet where nothing says otherwise."""
-    endings = [place.suffix.lower(), Path(place.stem).suffix.lower()]
+    """The format by the ending of the path or of the first data file below it; Parquet for an unknown ending."""
     if place.is_dir():
         files = (p for p in sorted(place.rglob("*")) if p.is_file() and not p.name.startswith((".", "_")))
-        first = next(files, None)
-        endings = [Path(first.name).suffix.lower(), Path(first.stem).suffix.lower()] if first else []
+        place = next(files, Path())
+    endings = [ending.lower() for ending in reversed(place.suffixes[-2:])]  # of `x.csv.gz`, csv
     return next((_ENDINGS[e] for e in endings if e in _ENDINGS), "parquet")
 
 
 def _from_run(spark: SparkSession, run: Run, side: Side, sink: str | None) -> Given:
     run.wait(progress=False)
     if run.recording is None:
-        name = sink or "S"
-        return Given(_from_arrow(spark, run.result(name), side))
+        return Given(_from_arrow(spark, run.result(sink or "S"), side))
     return _from_recording(spark, Past(run.recording, spark=spark), side, sink)
 
 

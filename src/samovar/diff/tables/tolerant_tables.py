@@ -15,15 +15,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ByteType,
-    IntegerType,
-    LongType,
-    NullType,
-    ShortType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import IntegralType, NullType, StructField, StructType
 
 from samovar.diff.comparison_errors import EqualityProblem
 from samovar.diff.dependence import Dependence
@@ -31,23 +23,21 @@ from samovar.diff.equality import Equality
 from samovar.diff.event_values import SIDES, Side
 from samovar.diff.tables.hash_buckets import (
     BUCKET,
+    GROUP,
     SIDE,
-    A,
-    B,
     Buckets,
     Leftovers,
     first_of_lines,
-    in_buckets,
-    under_each_other,
+    is_in,
+    prepare,
 )
-from samovar.diff.tables.order_columns import PLACE, Augmented, augmented
+from samovar.diff.tables.order_columns import AT, LINE, PLACE
 from samovar.diff.tables.row_hash import is_float, quoted, row_hashes
 from samovar.text import quote_name
 
 __all__ = ["Tolerant", "failing_groups", "groups_in_order", "prepare_tolerant", "rows_of_groups"]
 
-_GA, _GB = "__samovar_ga", "__samovar_gb"
-_NUMBERS = (ByteType, ShortType, IntegerType, LongType, NullType)
+_NEAR = "__samovar_near"
 
 
 @dataclass(frozen=True)
@@ -55,7 +45,6 @@ class Tolerant:
     """Both sides as hashes and floats, one under the other."""
 
     rows: DataFrame
-    sides: Mapping[Side, Augmented]
     exact: list[StructField]
     near: list[StructField]
 
@@ -66,26 +55,21 @@ def prepare_tolerant(
     """Reduce both sides to hashes and the columns with a tolerance."""
     near = [f for f in schema.fields if _has_tolerance(f, equal)]
     exact = [f for f in schema.fields if f not in near]
-    keep = dict(zip((A, B), row_hashes(schema.fields), strict=True))
-    keep |= dict(zip((_GA, _GB), _group_hashes(exact, near), strict=True))
-    keep |= {_name(i): quoted(f.name).cast("double") for i, f in enumerate(near)}
-    made = {s: augmented(df, depends, schema, keep) for s, df in sides.items()}
-    rows = under_each_other([_numbered(made[s], i, len(near)) for i, s in enumerate(SIDES)])
-    return Tolerant(rows, made, exact, near)
+    cells = {_name(i): quoted(f.name).cast("double") for i, f in enumerate(near)}
+    rows = prepare(sides, depends, schema, group=_group_hashes(exact, near), cells=cells)
+    return Tolerant(rows, exact, near)
 
 
 def failing_groups(prepared: Tolerant, buckets: Buckets, equal: Equality) -> DataFrame:
     """The groups whose floats, put in order, are not near each other one by one."""
-    rows = in_buckets(prepared.rows, buckets.differ)
-    side = prepared.sides["left"]
-    cells = [_name(i) for i in range(len(prepared.near))]
-    more = [PLACE] if side.line is not None else []
+    rows = prepared.rows.filter(is_in(buckets.differ, BUCKET))
+    cells = [c for c in rows.columns if c.startswith(_NEAR) or c == PLACE]
     lists = [
-        F.sort_array(F.collect_list(F.when(F.col(SIDE) == i, F.struct(*cells, *more)))).alias(s)
+        F.sort_array(F.collect_list(F.when(F.col(SIDE) == i, F.struct(*cells)))).alias(s)
         for i, s in enumerate(SIDES)
     ]
-    order = [F.any_value(c).alias(n) for c, n in ((side.line, "line"), (side.at, "at")) if c is not None]
-    grouped = rows.groupBy(_GA, _GB).agg(*lists, *order)
+    order = [F.any_value(c).alias(n) for c, n in ((LINE, "line"), (AT, "at")) if c in rows.columns]
+    grouped = rows.groupBy(*GROUP).agg(*lists, *order)
     fits = F.size("left") == F.size("right")
     near = F.zip_with("left", "right", lambda a, b: _near(a, b, prepared.near, equal))
     return grouped.filter(~(fits & F.forall(near, lambda x: F.coalesce(x, F.lit(False)))))
@@ -93,24 +77,16 @@ def failing_groups(prepared: Tolerant, buckets: Buckets, equal: Equality) -> Dat
 
 def groups_in_order(failing: DataFrame, limit: int) -> Leftovers:
     """With an order: where the lines part."""
-    return first_of_lines(
-        failing.select(
-            "line",
-            "at",
-            F.size("left").cast("long").alias("l"),
-            F.size("right").cast("long").alias("r"),
-            F.get(F.transform("left", lambda e: e[PLACE]), F.lit(0)).alias("left"),
-            F.get(F.transform("right", lambda e: e[PLACE]), F.lit(0)).alias("right"),
-        ),
-        limit,
-    )
+    sizes = ["CAST(size(`left`) AS BIGINT) AS l", "CAST(size(`right`) AS BIGINT) AS r"]
+    places = [f"get(`{s}`, 0).{PLACE} AS `{s}`" for s in SIDES]
+    return first_of_lines(failing.selectExpr("line", "at", *sizes, *places), limit)
 
 
 def rows_of_groups(df: DataFrame, prepared: Tolerant, failing: DataFrame) -> DataFrame:
     """Without an order: the rows of a table that are in one of these groups."""
     a, b = _group_hashes(prepared.exact, prepared.near)
-    named = df.withColumn(_GA, a).withColumn(_GB, b)
-    return named.join(failing.select(_GA, _GB), on=[_GA, _GB], how="left_semi").drop(_GA, _GB)
+    named = df.withColumns({GROUP[0]: a, GROUP[1]: b})
+    return named.join(failing.select(*GROUP), on=list(GROUP), how="left_semi").drop(*GROUP)
 
 
 def _has_tolerance(field: StructField, equal: Equality) -> bool:
@@ -119,7 +95,7 @@ def _has_tolerance(field: StructField, equal: Equality) -> bool:
         return False
     if tolerance.columns is None or is_float(field.dataType):
         return is_float(field.dataType)
-    if isinstance(field.dataType, _NUMBERS):
+    if isinstance(field.dataType, (IntegralType, NullType)):
         return True
     raise EqualityProblem(
         f"Expected a column of numbers for a tolerance, got '{field.name}', which holds "
@@ -131,38 +107,17 @@ def _group_hashes(exact: list[StructField], near: list[StructField]) -> tuple[Co
     return row_hashes(exact, [f"{quote_name(f.name)} IS NULL" for f in near])
 
 
-def _numbered(side: Augmented, number: int, cells: int) -> DataFrame:
-    def with_numbers(a: str, b: str) -> tuple[Column, Column]:
-        if not side.numbers:
-            return F.col(a), F.col(b)
-        return F.xxhash64(a, *side.numbers), F.hash(b, *side.numbers)
-
-    a, b = with_numbers(A, B)
-    ga, gb = with_numbers(_GA, _GB)
-    more: list[str] = [c for c in (side.line, side.at, PLACE) if side.line is not None and c is not None]
-    return side.df.select(
-        F.lit(number).alias(SIDE),
-        a.alias(A),
-        b.alias(B),
-        ga.alias(BUCKET),
-        ga.alias(_GA),
-        gb.alias(_GB),
-        *[_name(i) for i in range(cells)],
-        *more,
-    )
-
-
 def _name(i: int) -> str:
-    return f"__samovar_near{i}"
+    return f"{_NEAR}{i}"
 
 
 def _near(a: Column, b: Column, near: list[StructField], equal: Equality) -> Column:
     tolerance = equal.tolerance
     assert tolerance is not None
-    made = F.lit(True)
+    agree = F.lit(True)
     for i, field in enumerate(near):
         x, y = a[_name(i)], b[_name(i)]
         finite = (F.abs(x) < float("inf")) & (F.abs(y) < float("inf"))  # NaN is above all in Spark
         bound = F.lit(tolerance.of(field.name)) + F.lit(tolerance.relative) * F.greatest(F.abs(x), F.abs(y))
-        made = made & (x.eqNullSafe(y) | (finite & (F.abs(x - y) <= bound)))
-    return made
+        agree = agree & (x.eqNullSafe(y) | (finite & (F.abs(x - y) <= bound)))
+    return agree

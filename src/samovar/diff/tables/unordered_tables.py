@@ -1,7 +1,7 @@
 """Tables whose order does not matter: which rows differ, by one job more than equal tables take.
 
 Both tables are one DataFrame of sides, hashes and rows; a job that does not ask for the rows does not build them. The
-second job brings the hashes of the buckets that differ to the driver, where arrays tell which have no partner, and with
+second job brings the hashes of the buckets that differ to the driver, where arrays show which have no partner, and with
 some of them the rows. Where buckets that differ hold too many rows for that, Spark counts hashes first.
 """
 
@@ -35,7 +35,7 @@ __all__ = ["Rows", "count_left_over", "hashed", "left_over"]
 
 _ROW = "row"
 _SHOWN = 3
-"""Rows are brought of so many buckets for each row that is shown: one that differs may do so on either side."""
+"""Buckets whose rows come to the driver for each row that is shown: a bucket may differ on one side only."""
 
 Hash = tuple[int, int]
 
@@ -65,11 +65,9 @@ def left_over(rows: DataFrame, buckets: Buckets, *, limit: int, along: int) -> R
     partner, a further job brings others."""
     shown = _shown(buckets, _SHOWN * limit, along)
     # in an array, since a null in the place of a row would not do where columns are never null
-    row = (
-        f"array({_ROW})"
-        if len(shown) == len(buckets.differ)
-        else f"IF({is_in(shown, A)}, array({_ROW}), array())"
-    )
+    row = f"array({_ROW})"
+    if len(shown) < len(buckets.differ):
+        row = f"IF({is_in(shown, A)}, {row}, array())"
     lines = rows.filter(is_in(buckets.differ, A)).selectExpr(SIDE, A, B, f"{row} AS {_ROW}").toArrow()
     side, a, b = (numbers(lines, c) for c in (SIDE, A, B))
     if not buckets.found_again(side, a):
@@ -86,8 +84,8 @@ def left_over(rows: DataFrame, buckets: Buckets, *, limit: int, along: int) -> R
         some[s] = [line[_ROW][0] for line in rows_of(lines.select([_ROW]).take(ids))]
         others = np.flatnonzero(mine & ~here)[: limit - len(ids)]
         lacking[s] = list(zip(a[others].tolist(), b[others].tolist(), strict=True))
-    for s, found in _with_hashes(rows, lacking).items():
-        some[s] += [found[h] for h in lacking[s]]
+    for s, by_hash in _with_hashes(rows, lacking).items():
+        some[s] += [by_hash[h] for h in lacking[s]]
     return Rows(counts, some)
 
 
@@ -108,15 +106,15 @@ def count_left_over(rows: DataFrame, buckets: Buckets, *, limit: int) -> Rows:
         "left": {(r[A], r[B]): r["d"] for r in some if r["d"] > 0},
         "right": {(r[A], r[B]): -r["d"] for r in some if r["d"] < 0},
     }
-    found = _with_hashes(rows, {s: list(wanted[s]) for s in SIDES})
+    by_hash = _with_hashes(rows, {s: list(wanted[s]) for s in SIDES})
     shown: dict[Side, list[dict[str, Any]]] = {
-        s: [found[s][h] for h, n in wanted[s].items() for _ in range(min(n, limit))][:limit] for s in SIDES
+        s: [by_hash[s][h] for h, n in wanted[s].items() for _ in range(min(n, limit))][:limit] for s in SIDES
     }
     return Rows(counts, shown)
 
 
 def _shown(buckets: Buckets, most: int, along: int) -> list[int]:
-    """The first buckets that differ, so many that they hold not too many rows."""
+    """The first buckets that differ, at most `most`, which hold at most `along` rows."""
     within = int(np.searchsorted(np.cumsum(buckets.sizes), along, side="right"))
     return buckets.differ[: min(within, most)]
 
@@ -125,19 +123,17 @@ def _with_hashes(
     rows: DataFrame, hashes: Mapping[Side, Sequence[Hash]]
 ) -> dict[Side, dict[Hash, dict[str, Any]]]:
     """For each of these hashes of a side a row that has it. One job, or none."""
-    made: dict[Side, dict[Hash, dict[str, Any]]] = {s: {} for s in SIDES}
+    by_hash: dict[Side, dict[Hash, dict[str, Any]]] = {s: {} for s in SIDES}
     asked = [
         f"({SIDE} = {i} AND {among(A, [a for a, _ in hashes[s]])})" for i, s in enumerate(SIDES) if hashes[s]
     ]
     if asked:
-        found = (
-            rows.filter(" OR ".join(asked)).groupBy(SIDE, A, B).agg(F.expr(f"any_value({_ROW}) AS {_ROW}"))
-        )
-        for line in rows_of(found.toArrow()):
-            made[SIDES[line[SIDE]]][line[A], line[B]] = line[_ROW]
-    if any(h not in made[s] for s in SIDES for h in hashes[s]):
+        grouped = rows.filter(" OR ".join(asked)).groupBy(SIDE, A, B)
+        for line in rows_of(grouped.agg(F.expr(f"any_value({_ROW}) AS {_ROW}")).toArrow()):
+            by_hash[SIDES[line[SIDE]]][line[A], line[B]] = line[_ROW]
+    if any(h not in by_hash[s] for s in SIDES for h in hashes[s]):
         raise unstable()
-    return made
+    return by_hash
 
 
 def _without_partner(

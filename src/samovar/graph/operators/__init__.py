@@ -2,122 +2,26 @@
 
 from __future__ import annotations
 
-from samovar.graph.operators.base import Expr, Op, expr
-from samovar.graph.operators.model_operators import Predict, Train
-from samovar.graph.operators.python import Batches, Order, Python
-from samovar.graph.operators.relational import (
-    Aggregate,
-    Alias,
-    Distinct,
-    Drop,
-    DropDuplicates,
-    DropNa,
-    FillNa,
-    Filter,
-    Join,
-    JoinType,
-    Limit,
-    Rename,
-    Replace,
-    Sample,
-    Select,
-    SetOperation,
-    Sort,
-    ToDF,
-    Union,
-    WithColumns,
-)
-from samovar.graph.operators.shorthands import Clean, CleanStep, Search, Sentiment, Split
-from samovar.graph.operators.sinks import CHARTS, Chart, Sink, Write
-from samovar.graph.operators.sources import FILE_FORMATS, FrameSource, Generate, Query, Read, Table, Values
+from types import ModuleType
 
-ALL: tuple[type[Op], ...] = (
-    Read,
-    Table,
-    Values,
-    Generate,
-    Query,
-    FrameSource,
-    Select,
-    Filter,
-    WithColumns,
-    Rename,
-    ToDF,
-    Drop,
-    DropNa,
-    FillNa,
-    Replace,
-    Alias,
-    Distinct,
-    DropDuplicates,
-    Union,
-    SetOperation,
-    Join,
-    Aggregate,
-    Sort,
-    Limit,
-    Sample,
-    Search,
-    Clean,
-    Sentiment,
-    Split,
-    Train,
-    Predict,
-    Python,
-    Batches,
-    Sink,
-    Chart,
-    Write,
-)
+from samovar.graph.operators import model_operators, python, relational, shorthands, sinks, sources
+from samovar.graph.operators.base import *
+from samovar.graph.operators.model_operators import *
+from samovar.graph.operators.python import *
+from samovar.graph.operators.relational import *
+from samovar.graph.operators.shorthands import *
+from samovar.graph.operators.sinks import *
+from samovar.graph.operators.sources import *
+
+
+def _defined_in(module: ModuleType) -> list[type[Op]]:
+    """The operators of a family in the order of its module."""
+    names = vars(module).values()
+    return [t for t in names if isinstance(t, type) and issubclass(t, Op) and t.__module__ == module.__name__]
+
+
+_FAMILIES = (sources, relational, shorthands, model_operators, python, sinks)
+ALL: tuple[type[Op], ...] = tuple(op_type for family in _FAMILIES for op_type in _defined_in(family))
+"""All operators, in the order in which palettes and the document's schema list them."""
 SOURCES = (Read, Table, Values, Generate, Query, FrameSource)
 SINKS = (Sink, Write)
-
-__all__ = [
-    "ALL",
-    "CHARTS",
-    "FILE_FORMATS",
-    "SINKS",
-    "SOURCES",
-    "Aggregate",
-    "Alias",
-    "Batches",
-    "Chart",
-    "Clean",
-    "CleanStep",
-    "Distinct",
-    "Drop",
-    "DropDuplicates",
-    "DropNa",
-    "Expr",
-    "FillNa",
-    "Filter",
-    "FrameSource",
-    "Generate",
-    "Join",
-    "JoinType",
-    "Limit",
-    "Op",
-    "Order",
-    "Predict",
-    "Python",
-    "Query",
-    "Read",
-    "Rename",
-    "Replace",
-    "Sample",
-    "Search",
-    "Select",
-    "Sentiment",
-    "SetOperation",
-    "Sink",
-    "Sort",
-    "Split",
-    "Table",
-    "ToDF",
-    "Train",
-    "Union",
-    "Values",
-    "WithColumns",
-    "Write",
-    "expr",
-]

@@ -1,17 +1,18 @@
 """What every operator of a workflow is: frozen data with a name and named inputs.
 
-An operator says *what* is computed; how it becomes Spark plans is the business of `samovar.compile`. Operators are
+An operator states *what* is computed; `samovar.compile` turns it into Spark plans. Operators are
 msgspec structs, so one definition gives the Python object, the document form, its validation and its JSON Schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar
 
 import msgspec
 
-__all__ = ["Expr", "Op", "current_fields", "expr"]
+__all__ = ["Expr", "Op", "column_of", "current_fields", "expr"]
 
 
 OLD_FIELDS = {"workers": "key_partitions"}
@@ -33,9 +34,9 @@ class Expr(str):
     column: Any
 
     def __new__(cls, text: str, column: Any = None) -> Expr:
-        made = super().__new__(cls, text)
-        made.column = column
-        return made
+        expression = super().__new__(cls, text)
+        expression.column = column
+        return expression
 
 
 def expr(value: Any) -> str:
@@ -48,6 +49,11 @@ def expr(value: Any) -> str:
             text = text[len("Column<'") : -len("'>")]
         return Expr(text, value)
     raise TypeError(f"Expected a SQL string or a PySpark Column, got {type(value).__name__} ({value!r}).")
+
+
+def column_of(text: str) -> Any:
+    """The PySpark Column that an expression carries; None for SQL text."""
+    return getattr(text, "column", None)
 
 
 class Op(
@@ -66,6 +72,9 @@ class Op(
     summary: ClassVar[str] = ""
     """A line for palettes and progress displays."""
 
+    sql_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold SQL: a text, several of them, or texts by column."""
+
     @property
     def kind(self) -> str:
         """The word that names this kind of operator in documents."""
@@ -76,11 +85,31 @@ class Op(
         return self
 
     def expressions(self) -> tuple[str, ...]:
-        """Every SQL text or Column this operator holds."""
-        return ()
+        """Every SQL text or Column this operator holds, in the order of `sql_fields`."""
+        return tuple(text for field in self.sql_fields for text in _texts(getattr(self, field)))
 
     def with_expressions(self, texts: tuple[str, ...]) -> Op:
         """The same operator with `expressions()` replaced, in order."""
-        if texts:
-            raise ValueError(f"'{self.kind}' has no expressions")
-        return self
+        if len(texts) != len(self.expressions()):
+            raise ValueError(f"'{self.kind}' has {len(self.expressions())} expressions, got {len(texts)}")
+        left = iter(texts)
+        fields = {field: _with_texts(getattr(self, field), left) for field in self.sql_fields}
+        return msgspec.structs.replace(self, **fields) if fields else self
+
+
+def _texts(value: str | tuple[str, ...] | dict[str, str] | None) -> Iterable[str]:
+    """The SQL texts of a field: one, several, some by column, or none."""
+    if value is None:
+        return ()
+    if isinstance(value, dict):
+        return value.values()
+    return (value,) if isinstance(value, str) else value
+
+
+def _with_texts(value: str | tuple[str, ...] | dict[str, str] | None, texts: Iterator[str]) -> Any:
+    """The value of a field with the next texts in place of its own."""
+    if isinstance(value, dict):
+        return dict(zip(value, texts, strict=False))
+    if isinstance(value, tuple):
+        return tuple(islice(texts, len(value)))
+    return None if value is None else next(texts)

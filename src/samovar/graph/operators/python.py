@@ -30,12 +30,7 @@ class Python(Op, tag="python", frozen=True, kw_only=True):
 
     ports: ClassVar[tuple[int, int | None]] = (1, None)
     summary: ClassVar[str] = "runs Python code on each row"
-
-    def expressions(self) -> tuple[str, ...]:
-        return self.by
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, by=texts)
+    sql_fields: ClassVar[tuple[str, ...]] = ("by",)
 
 
 class Batches(Op, tag="batches", frozen=True, kw_only=True):

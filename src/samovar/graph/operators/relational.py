@@ -40,12 +40,7 @@ class Select(Op, tag="select", frozen=True, kw_only=True):
 
     columns: tuple[str, ...]
     summary: ClassVar[str] = "chooses and computes columns"
-
-    def expressions(self) -> tuple[str, ...]:
-        return self.columns
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, columns=texts)
+    sql_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
 
 class Filter(Op, tag="filter", frozen=True, kw_only=True):
@@ -53,12 +48,7 @@ class Filter(Op, tag="filter", frozen=True, kw_only=True):
 
     condition: str
     summary: ClassVar[str] = "keeps rows that meet a condition"
-
-    def expressions(self) -> tuple[str, ...]:
-        return (self.condition,)
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, condition=texts[0])
+    sql_fields: ClassVar[tuple[str, ...]] = ("condition",)
 
 
 class WithColumns(Op, tag="with_columns", frozen=True, kw_only=True):
@@ -66,12 +56,7 @@ class WithColumns(Op, tag="with_columns", frozen=True, kw_only=True):
 
     columns: dict[str, str]
     summary: ClassVar[str] = "adds or replaces columns"
-
-    def expressions(self) -> tuple[str, ...]:
-        return tuple(self.columns.values())
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, columns=dict(zip(self.columns, texts, strict=True)))
+    sql_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
 
 class Rename(Op, tag="rename", frozen=True, kw_only=True):
@@ -93,12 +78,7 @@ class Drop(Op, tag="drop", frozen=True, kw_only=True):
 
     columns: tuple[str, ...]
     summary: ClassVar[str] = "removes columns"
-
-    def expressions(self) -> tuple[str, ...]:
-        return self.columns
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, columns=texts)
+    sql_fields: ClassVar[tuple[str, ...]] = ("columns",)
 
 
 class DropNa(Op, tag="drop_na", frozen=True, kw_only=True):
@@ -176,12 +156,7 @@ class Join(Op, tag="join", frozen=True, kw_only=True):
     build: Literal["left", "right"] | None = None
     ports: ClassVar[tuple[int, int | None]] = (2, 2)
     summary: ClassVar[str] = "joins two inputs"
-
-    def expressions(self) -> tuple[str, ...]:
-        return () if self.condition is None else (self.condition,)
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, condition=texts[0]) if texts else self
+    sql_fields: ClassVar[tuple[str, ...]] = ("condition",)
 
 
 class Aggregate(Op, tag="aggregate", frozen=True, kw_only=True):
@@ -193,13 +168,7 @@ class Aggregate(Op, tag="aggregate", frozen=True, kw_only=True):
     pivot: str | None = None
     pivot_values: tuple[Scalar, ...] | None = None
     summary: ClassVar[str] = "groups and aggregates"
-
-    def expressions(self) -> tuple[str, ...]:
-        return (*self.keys, *self.aggregates)
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        n = len(self.keys)
-        return msgspec.structs.replace(self, keys=texts[:n], aggregates=texts[n:])
+    sql_fields: ClassVar[tuple[str, ...]] = ("keys", "aggregates")
 
 
 class Sort(Op, tag="sort", frozen=True, kw_only=True):
@@ -207,12 +176,7 @@ class Sort(Op, tag="sort", frozen=True, kw_only=True):
 
     keys: tuple[str, ...]
     summary: ClassVar[str] = "orders rows"
-
-    def expressions(self) -> tuple[str, ...]:
-        return self.keys
-
-    def with_expressions(self, texts: tuple[str, ...]) -> Op:
-        return msgspec.structs.replace(self, keys=texts)
+    sql_fields: ClassVar[tuple[str, ...]] = ("keys",)
 
 
 class Limit(Op, tag="limit", frozen=True, kw_only=True):

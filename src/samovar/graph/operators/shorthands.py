@@ -1,7 +1,7 @@
 """Shorthands: operators for common tasks with text and samples, each short for one relational operator.
 
-`plain()` says which. The engine knows only that, so a shorthand runs natively, is counted, traced and stepped through
-as what it is short for.
+`plain()` returns that operator. The engine knows no other, so a shorthand runs natively, and is counted, traced and
+stepped through as that operator.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ class Search(Op, tag="search", frozen=True, kw_only=True):
                 hint=f"Name it in '{what}s'.",
                 operator=self.name,
             )
-        found = [
-            "(" + " OR ".join(self._found(quote_name(column), term) for column in self.columns) + ")"
+        conditions = [
+            "(" + " OR ".join(self._contains(quote_name(column), term) for column in self.columns) + ")"
             for term in self.terms
         ]
-        condition = (" AND " if self.require == "all" else " OR ").join(found)
+        condition = (" AND " if self.require == "all" else " OR ").join(conditions)
         if self.invert:
             condition = f"NOT coalesce({condition}, false)"
         return Filter(name=self.name, inputs=self.inputs, condition=condition)
 
-    def _found(self, column: str, term: str) -> str:
+    def _contains(self, column: str, term: str) -> str:
         if self.how == "contains":
             if self.case_sensitive:
                 return f"contains({column}, {quote_text(term)})"
@@ -97,13 +97,13 @@ class Clean(Op, tag="clean", frozen=True, kw_only=True):
                 hint="For example: int, double, decimal(10,2), date, timestamp.",
                 operator=self.name,
             )
-        made: dict[str, str] = {}
+        columns: dict[str, str] = {}
         for column in self.columns:
             text = quote_name(column)
             for step in self.steps:
                 text = _STEPS[step].format(text)
-            made[column] = f"try_cast({text} AS {self.as_type})" if self.as_type else text
-        return WithColumns(name=self.name, inputs=self.inputs, columns=made)
+            columns[column] = f"try_cast({text} AS {self.as_type})" if self.as_type else text
+        return WithColumns(name=self.name, inputs=self.inputs, columns=columns)
 
 
 class Sentiment(Op, tag="sentiment", frozen=True, kw_only=True):

@@ -45,12 +45,12 @@ class Chart(Sink, tag="chart", frozen=True, kw_only=True):
 
     @property
     def used(self) -> dict[str, str]:
-        """The columns it uses: by field."""
+        """The columns it draws, by the field that names them."""
         return {f: c for f, c in (("x", self.x), ("y", self.y), ("by", self.by)) if c}
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Fields this picture cannot do without, and that are not given."""
+        """Fields that this kind of chart needs and that are not set."""
         needed = {"scatter": ("x", "y"), "box": ("y",), "heatmap": ("x", "by"), "table": ()}
         return tuple(f for f in needed.get(self.chart, ("x",)) if f not in self.used)
 

@@ -1,7 +1,7 @@
-"""States of native operators, by Spark in bulk: an aggregate's groups at a window's start and after each tuple of it.
+"""States of native operators, computed by Spark: an aggregate's groups at a window's start and after each tuple of it.
 
 The accumulators are those of the running form (compile/aggregates.py), merged by window functions in the order of
-positions: what a group shows after a tuple is what a run over just those tuples would have given.
+positions: a group after a tuple has the values that a run over just the tuples up to there would have produced.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from samovar.replay.trace.tracer import Tracer
     from samovar.runtime.epochs.epoch import Epoch
 
-__all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start"]
+__all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start", "has_values"]
 
 FEW = 5_000
-"""Groups that are taken to the driver; of more than that, only those somebody looks at."""
+"""Groups that are collected in the driver; if there are more, they stay in Spark and each is fetched when needed."""
 Group = dict[str, Any]
 
 
 class StoredGroups(Mapping[Any, Group]):
-    """Groups that stay in Spark, because they are many: each is asked for when somebody looks at it."""
+    """Groups that stay in Spark, because there are many: a group is fetched when somebody looks at it."""
 
     def __init__(self, df: DataFrame, keys: int) -> None:
         self.df = df
         self.parts = keys
         """How many columns make a key."""
         self.known: dict[Any, Group] = {}
-        """Groups that are here already."""
+        """Groups that were fetched already."""
 
     def __getitem__(self, key: Any) -> Group:
         if key not in self.known:
@@ -70,7 +70,7 @@ class StoredGroups(Mapping[Any, Group]):
         return list(_groups(rows.to_pylist(maps_as_pydicts="strict"), rows.column_names, self.parts))
 
     def over(self, changed: Mapping[Any, Any]) -> StoredGroups:
-        """The same with some groups changed."""
+        """These groups with some of them changed or removed (ABSENT)."""
         rows = [
             (
                 *(key if self.parts > 1 else (key,)),
@@ -86,15 +86,17 @@ class StoredGroups(Mapping[Any, Group]):
 
     def _is(self, key: Any) -> Column:
         parts = key if self.parts > 1 else (key,)
-        names = self.df.columns[: self.parts]
-        return reduce(
-            lambda a, b: a & b,
-            (F.col(quote_name(n)).eqNullSafe(F.lit(v)) for n, v in zip(names, parts, strict=True)),
-        )
+        return has_values(dict(zip(self.df.columns[: self.parts], parts, strict=True)))
+
+
+def has_values(row: Mapping[str, Any]) -> Column:
+    """Whether columns have some values; a null equals a null."""
+    equal = (F.col(quote_name(name)).eqNullSafe(F.lit(value)) for name, value in row.items())
+    return reduce(lambda a, b: a & b, equal, F.lit(True))
 
 
 class FewGroups(dict[Any, Group]):
-    """Groups taken to the driver, which Spark can select from too."""
+    """Groups in the driver, with the frame they come from, for Spark to select from."""
 
     def __init__(self, groups: Iterable[tuple[Any, Group]], stored: StoredGroups) -> None:
         super().__init__(groups)
@@ -102,12 +104,11 @@ class FewGroups(dict[Any, Group]):
 
 
 def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window) -> Mapping[Any, Group]:
-    """The groups of an aggregate at the start of a window: what earlier epochs left, and this one up to there."""
-    epoch = tracer.windowed(segment, _before(window))
+    """The groups of an aggregate at the start of a window: from the earlier epochs, and from this one up to there."""
+    epoch = tracer.windowed(segment, Window(None, window.low))
     frames = epoch.frames
     cut = frames.plan.accumulators[name]
-    earlier = _earlier(tracer, segment, name)
-    parts = earlier
+    parts = _earlier(tracer, segment, name)
     if window.low is not None:
         parts = parts.unionByName(frames.stored_partial(name), allowMissingColumns=True)
     keys = len(frames.plan.keys(name))
@@ -123,7 +124,7 @@ def groups_at_start(tracer: Tracer, segment: Segment, name: str, window: Window)
 
 
 def _surely_many(tracer: Tracer, segment: Segment, name: str, low: Position) -> bool:
-    """Whether the first tuples of the segment alone make more groups than are taken to the driver: a cheap test."""
+    """Whether the first tuples of the segment alone have more groups than the driver collects: a cheap test."""
     if tracer.leaves.runs(segment) is None:
         return False
     stop = tracer.leaves.edge_after(segment, None, 4 * FEW)
@@ -147,7 +148,7 @@ def group_changes(
     shown, keys, epoch = _running(tracer, segment, name, window, before=stored)
     given = tracer.tracing.keys(name)
     plain = all(key in next(iter(inputs.values()), ()) for key in given)
-    if plain:  # the tuples are here, and their keys with them
+    if plain:  # the driver has the tuples, and their keys with them: Spark need not send these
         first = F.element_at("__sv_at", 1) == F.lit(BEFORE_ALL)
         shown = shown.select(
             *(F.when(first, F.col(quote_name(k))).alias(k) for k in keys),
@@ -165,9 +166,8 @@ def group_changes(
         ((key, value),) = _groups([row], names, len(keys))
         if plain and at[0] != BEFORE_ALL:
             key = _key([inputs[at][k] for k in given])
-        if (
-            isinstance(base, StoredGroups) and at[0] == BEFORE_ALL
-        ):  # several deltas: the last has seen all of them
+        if isinstance(base, StoredGroups) and at[0] == BEFORE_ALL:
+            # a running sum over several deltas: the row with the most tuples is the sum of all of them
             if value["rows"] >= base.known.get(key, value)["rows"]:
                 base.known[key] = value
             continue
@@ -192,9 +192,9 @@ def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> 
 def _running(
     tracer: Tracer, segment: Segment, name: str, window: Window, *, before: bool = False
 ) -> tuple[DataFrame, list[str], Epoch]:
-    """For each input tuple of a window, its group as it was after it; the names of the keys.
+    """For each input tuple of a window, its group right after it; the names of the keys; and the epoch.
 
-    `before`: also the groups of these tuples as they were before the window, at the position `BEFORE_ALL`.
+    `before`: also the groups of these tuples right before the window, at the position `BEFORE_ALL`.
     """
     plan = tracer.tracing
     cut = plan.accumulators[name]
@@ -202,9 +202,9 @@ def _running(
     near = window != Window() and only_native(plan, segment.level, up)
     epoch = tracer.windowed(segment, window, near=near)
     df = epoch.frames.stream(up, segment.level)
-    own = hidden(df)
-    places = position_columns(len(own), "w")
-    stamped = df.select("*", *(F.col(c).alias(p) for c, p in zip(own, places, strict=True)))
+    positions = hidden(df)
+    places = position_columns(len(positions), "w")
+    stamped = df.select("*", *(F.col(c).alias(p) for c, p in zip(positions, places, strict=True)))
     counting = type(cut)((*cut.partial, f"count(1) AS {ROWS}"), cut.merge, cut.final)
     each = partial_frame(stamped, [*plan.keys(name), *places], counting)
     if window.low is not None:
@@ -212,7 +212,7 @@ def _running(
     keys = [c for c in each.columns if c not in places and not _internal(c)]
     prior = _earlier(tracer, segment, name)
     if window.low is not None:
-        earlier = tracer.windowed(segment, _before(window))
+        earlier = tracer.windowed(segment, Window(None, window.low))
         partial = earlier.frames.stored_partial(name)
         epoch.take_over(earlier)
         prior = prior.unionByName(partial, allowMissingColumns=True)
@@ -239,7 +239,7 @@ def _running(
 
 
 def _of_same_keys(prior: DataFrame, each: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The groups that the tuples of a window belong to: Spark looks for their keys before it groups the rest."""
+    """Only the groups that the tuples of a window belong to: Spark selects by key before it aggregates."""
     names = [f"__sv_k{i}" for i in range(len(keys))]
     few = F.broadcast(each.select(*map(quote_name, keys)).toDF(*names))
     same = (F.col(quote_name(k)).eqNullSafe(F.col(n)) for k, n in zip(keys, names, strict=True))
@@ -249,18 +249,14 @@ def _of_same_keys(prior: DataFrame, each: DataFrame, keys: Sequence[str]) -> Dat
 _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
-def _before(window: Window) -> Window:
-    return Window(None, window.low)
-
-
 def _earlier(tracer: Tracer, segment: Segment, name: str) -> DataFrame:
-    """Deltas of the epochs before; an empty frame in the first."""
+    """The deltas of the epochs before; an empty frame in the first epoch."""
     original = tracer.original(segment)
     return original.parts("deltas", name, original.frames.partial_schema(name))
 
 
 def _shown(partials: DataFrame, cut: Any) -> DataFrame:
-    """Groups as a person sees them: keys, the aggregates' values so far, and how many tuples went in."""
+    """Groups as people see them: keys, the aggregates' values so far, and how many tuples each has."""
     counted = type(cut)((*cut.partial, ROWS), (*cut.merge, f"sum({ROWS}) AS {ROWS}"), (*cut.final, ROWS))
     return final_frame(merge_frame(partials, counted), counted)
 
@@ -286,7 +282,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _windowed(text: str, over: str) -> str:
-    """An aggregate expression as a running one: each aggregate call gets the window."""
+    """An aggregate expression with a window at each aggregate call, so that it is computed row by row."""
     expression, alias = split_alias(text, "")
     out, place = [], 0
     for call in aggregate_calls(expression):

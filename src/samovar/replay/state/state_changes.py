@@ -1,14 +1,15 @@
-"""States as they were: a base, and what each step changed in it. Pure once the base is there.
+"""States as they were: a base, and what each step changed in it. Pure: no Spark.
 
 A state is a mapping from names to values. A value is a map (a declared map, the groups of an aggregate), a list, or a
 plain value. `Timeline` holds the base of one operator at a window's start and the changes of every step of the window;
-the state at a moment is a view of the base with the changes so far laid over it, so that it costs what changed.
+the state at a moment is a view of the base with the changes so far laid over it: it costs what changed, not the whole.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from samovar.record.blocks import patched
@@ -21,44 +22,31 @@ __all__ = ["MapView", "Timeline", "apply_changes", "attributes", "merged"]
 class MapView(Mapping[Any, Any]):
     """A map with some keys changed or gone; the base is shared and never copied."""
 
-    def __init__(self, base: Mapping[Any, Any], over: Mapping[Any, Any]) -> None:
-        self._base = base
-        self._over = over
-
-    @property
-    def base(self) -> Mapping[Any, Any]:
-        """The map without the changes."""
-        return self._base
-
-    @property
-    def changed(self) -> Mapping[Any, Any]:
+    def __init__(self, base: Mapping[Any, Any], changed: Mapping[Any, Any]) -> None:
+        self.base = base
+        self.changed = changed
         """The changed keys and their values; ABSENT for those that are gone."""
-        return self._over
 
     def __getitem__(self, key: Any) -> Any:
-        value = self._over.get(key, self)
-        if value is self:
-            return self._base[key]
+        value = self.changed[key] if key in self.changed else self.base[key]
         if value is ABSENT:
             raise KeyError(key)
         return value
 
     def __contains__(self, key: object) -> bool:
-        value = self._over.get(key, self)
-        return key in self._base if value is self else value is not ABSENT
+        return self.changed[key] is not ABSENT if key in self.changed else key in self.base
 
     def __iter__(self) -> Iterator[Any]:
-        for key in self._base:
-            if self._over.get(key) is not ABSENT:
-                yield key
-        for key, value in self._over.items():
-            if key not in self._base and value is not ABSENT:
-                yield key
+        yield from (key for key in self.base if self.changed.get(key) is not ABSENT)
+        yield from (
+            key for key, value in self.changed.items() if key not in self.base and value is not ABSENT
+        )
 
     def __len__(self) -> int:
-        more = sum(1 for k, v in self._over.items() if v is not ABSENT and k not in self._base)
-        gone = sum(1 for k, v in self._over.items() if v is ABSENT and k in self._base)
-        return len(self._base) + more - gone
+        """Without walking through the base, which may be large."""
+        added = sum(1 for k, v in self.changed.items() if v is not ABSENT and k not in self.base)
+        gone = sum(1 for k, v in self.changed.items() if v is ABSENT and k in self.base)
+        return len(self.base) + added - gone
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -69,33 +57,32 @@ class MapView(Mapping[Any, Any]):
     __hash__ = None  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, eq=False)
 class Timeline:
     """One operator's state over a window. `changes[n]` is what its n-th step changed."""
 
-    def __init__(self, base: Mapping[str, Any], changes: Sequence[Sequence[StateChange]]) -> None:
-        self.base = base
-        self.changes = changes
+    base: Mapping[str, Any]
+    changes: Sequence[Sequence[StateChange]]
 
     def at(self, steps: int) -> dict[str, Any]:
-        """The state after so many steps."""
-        over: dict[str, dict[Any, Any]] = {}
+        """The state after some steps of the window."""
+        changed: dict[str, dict[Any, Any]] = {}
+        """The changed keys of maps that are in the base."""
         values = dict(self.base)
-        for step in self.changes[:steps]:
-            for change in step:
-                if change.keyed and not isinstance(self.base.get(change.name), Mapping):
-                    values[change.name] = MapView(values.get(change.name, {}), {change.key: change.after})
-                elif isinstance(self.base.get(change.name), Mapping) and not change.whole:
-                    over.setdefault(change.name, {})[change.key] = change.after
-                elif isinstance(self.base.get(change.name), list) and not change.whole:
-                    values[change.name] = [*values[change.name][: change.key], change.after]
-                elif change.after is ABSENT:
-                    values.pop(change.name, None)
-                    over.pop(change.name, None)
-                else:
-                    values[change.name] = change.after
-        for name, changed in over.items():
-            values[name] = MapView(self.base[name], changed)
-        return values
+        for change in (change for step in self.changes[:steps] for change in step):
+            name, base = change.name, self.base.get(change.name)
+            if change.keyed and not isinstance(base, Mapping):
+                values[name] = MapView(values.get(name, {}), {change.key: change.after})
+            elif isinstance(base, Mapping) and not change.whole:
+                changed.setdefault(name, {})[change.key] = change.after
+            elif isinstance(base, list) and not change.whole:
+                values[name] = [*values[name][: change.key], change.after]
+            elif change.after is ABSENT:
+                values.pop(name, None)
+                changed.pop(name, None)
+            else:
+                values[name] = change.after
+        return values | {name: MapView(self.base[name], keys) for name, keys in changed.items()}
 
 
 def apply_changes(
@@ -103,7 +90,7 @@ def apply_changes(
 ) -> list[StateChange]:
     """Apply a worker's changes to a state of plain data, and return them one by one with what was there before.
 
-    `pickled` holds the plain values as the worker knows them: of a large one, a worker sends the blocks that changed.
+    `pickled` holds the plain values as the worker has them: of a large value, a worker sends the blocks that changed.
     """
     changes: list[StateChange] = []
     for name, (replaced, changed, deleted) in delta["maps"].items():
@@ -143,5 +130,5 @@ def apply_changes(
 def _same(a: Any, b: Any) -> bool:
     try:
         return type(a) is type(b) and bool(a == b)
-    except Exception:  # an array, say
+    except Exception:  # for example arrays, whose comparison is an array
         return False

@@ -18,7 +18,7 @@ from samovar.replay.state.state_changes import Timeline, apply_changes, attribut
 from samovar.replay.trace.model import StateChange
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import Tracer
-from samovar.runtime.exchange.code_switch import restored_version
+from samovar.runtime.exchange.code_switch import CodeSwitch, restored_version
 from samovar.runtime.exchange.task import Version
 
 __all__ = ["Timelines"]
@@ -42,13 +42,13 @@ class Timelines:
             return traced.timelines[operator]
 
     def counters(self, traced: TracedWindow, names: Sequence[str]) -> dict[str, Counters]:
-        """What operators had taken and given at a window's start."""
+        """How many tuples operators had taken and produced at a window's start."""
         with self._lock:
             if missing := [n for n in names if n not in traced.counters]:
                 totals = self.tracer.history.totals(traced.segment.epoch)
                 before = self.tracer.counted_before(traced, totals, missing)
                 traced.counters |= {n: before.get(n) for n in missing}
-            return {n: own for n in names if (own := traced.counters[n]) is not None}
+            return {n: counted for n in names if (counted := traced.counters[n]) is not None}
 
     def _timeline(self, traced: TracedWindow, operator: str) -> Timeline:
         plan = self.tracer.plan
@@ -82,20 +82,21 @@ class Timelines:
             base = _together(states, self._maps(operator))
         else:
             base = merged(states or {0: self._fresh(operator)})
-        base = {  # the states themselves go on changing below
+        base = {  # a copy: `applied` goes on changing the states themselves
             n: dict(v) if isinstance(v, dict) else list(v) if isinstance(v, list) else v
             for n, v in base.items()
         }
         changes: list[list[StateChange]] = []
         for step in traced.steps(operator):
-            record = traced.record(step)
-            records = traced.ended.get(operator, []) if step.taken is None else [record] if record else []
+            taken = traced.record(step)
+            records = traced.ended.get(operator, []) if step.taken is None else [taken] if taken else []
             changes.append([])
-            for own in records:
-                told = applied(own.bucket, own.changes)
-                changes[-1] += (
-                    [_in_partition(c, own.bucket, states[own.bucket]) for c in told] if many else told
-                )
+            for record in records:
+                partition = record.bucket
+                of_step = applied(partition, record.changes)
+                if many:
+                    of_step = [_in_partition(change, partition, states[partition]) for change in of_step]
+                changes[-1] += of_step
         return Timeline(base, changes)
 
     def _states(self, traced: TracedWindow, operator: str) -> tuple[States, dict[int, dict[str, bytes]]]:
@@ -122,12 +123,12 @@ class Timelines:
         return {name for name, kind in kinds.items() if isinstance(kind, MapState)}
 
     def instance(self, operator: str, epoch: int = 0) -> Operator:
-        """An operator as it was written when an epoch ran, without state."""
+        """An operator with the code of an epoch, without state."""
         instance: Operator = pickle.loads(self.tracer.code_at(epoch)[operator])
         return instance
 
     def instance_at(self, traced: TracedWindow, operator: str, number: int) -> Operator:
-        """An operator as it was before one of its steps, to run that step again here."""
+        """An operator in its state before one of its steps, to run that step again in this process."""
         steps, epoch = traced.steps(operator), traced.segment.epoch
         wanted = traced.record(steps[number])
         partition, version = (wanted.bucket, wanted.version) if wanted is not None else (0, 0)
@@ -137,9 +138,9 @@ class Timelines:
             deltas.append(traced.bases[operator][partition])
         records = (traced.record(step) for step in steps[:number])
         deltas += [r.changes for r in records if r is not None and r.bucket == partition]
-        switches = self.tracer.switches(epoch, operator)
-        own = [s for s in switches if s.places is not None or s.bucket == partition]
-        return restored_version(self.tracer.code_at(epoch)[operator], own, version, deltas)
+        switches: Sequence[CodeSwitch] = self.tracer.switches(epoch, operator)
+        switches = [s for s in switches if s.places is not None or s.bucket == partition]
+        return restored_version(self.tracer.code_at(epoch)[operator], switches, version, deltas)
 
 
 def _together(states: States, maps: set[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The windows of a recording: which one to trace for a place, its neighbours, and those that are kept in memory."""
+"""The windows of a recording: which window to trace for a place, its neighbours, and the windows kept in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Windows"]
 log = logging.getLogger("samovar.replay")
 
 KEPT = 24
-"""Windows that are kept, so that going back and forth between some moments traces none again."""
+"""Windows that are kept in memory: going back and forth between a few moments traces none of them again."""
 ROOM = 512 << 20
 """Bytes that the states of the windows kept may take."""
 
@@ -28,57 +28,51 @@ class Windows:
     """Traces windows. Safe for several threads: a window is traced once."""
 
     size = 500
-    """Leaf tuples that are traced at once: a step inside of a window costs nothing, the next window a Spark job."""
+    """Leaf tuples of a window: a step inside a window costs nothing, the step to the next window a Spark job."""
     margin = 50
-    """Tuples before the moment that are traced too, for stepping back."""
+    """Tuples before the moment that are traced too, for steps back."""
 
     def __init__(self, tracer: Tracer, segments: Sequence[Segment]) -> None:
         self.tracer = tracer
         self.leaves = tracer.leaves
         self.segments = segments
-        self._kept: OrderedDict[tuple[int, Window], TracedWindow] = OrderedDict()
-        self._under_way: dict[tuple[int, Window], Future[TracedWindow]] = {}
+        self._kept: OrderedDict[tuple[int, Window], Future[TracedWindow]] = OrderedDict()
+        """Windows by their place, those used last at the end; some are being traced."""
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="samovar-ahead")
         self._lock = threading.Lock()
 
     def traced(self, segment: Segment, window: Window) -> TracedWindow:
         """The trace of a window, from memory if it is there.
 
-        Where an operator took tuples as they arrived, a range of positions is not a range of time: then it is the whole
-        segment.
+        Where an operator took tuples as they arrived, a range of positions is not a range of time: then the whole
+        segment is traced.
         """
         if "arrival" in self.tracer.edges(segment.level).order.values():
             window = Window()
         key = (segment.number, window)
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-            waiting = self._under_way.get(key)
-            if waiting is None:
-                own = self._under_way[key] = Future[TracedWindow]()
-        if waiting is not None:
-            return waiting.result()
-        try:
-            traced = self.tracer.trace(segment, window)
-        except BaseException as error:
-            with self._lock:
-                del self._under_way[key]
-            own.set_exception(error)
-            raise
-        with self._lock:
-            self._kept[key] = traced
-            del self._under_way[key]
-            while len(self._kept) > KEPT or (len(self._kept) > 2 and self._size() > ROOM):
-                self._kept.popitem(last=False)
-        own.set_result(traced)
-        return traced
+            is_new = key not in self._kept
+            future = self._kept.setdefault(key, Future())
+            self._kept.move_to_end(key)
+        if is_new:  # this thread traces it; others that ask meanwhile wait for the same future
+            try:
+                future.set_result(self.tracer.trace(segment, window))
+            except BaseException as error:
+                with self._lock:
+                    self._kept.pop(key, None)
+                future.set_exception(error)
+            self._forget_old()
+        return future.result()
 
-    def _size(self) -> int:
-        return sum(traced.size for traced in self._kept.values())
+    def _forget_old(self) -> None:
+        with self._lock:
+            sizes = {key: f.result().size for key, f in self._kept.items() if f.done() and not f.exception()}
+            for key in list(sizes)[:-2]:  # the last two: a step may go back and forth between them
+                if len(self._kept) > KEPT or sum(sizes.values()) > ROOM:
+                    del self._kept[key], sizes[key]
 
     def close(self) -> None:
-        """End what goes on in the background."""
+        """End the tracing in the background."""
         self._ahead.shutdown(wait=True, cancel_futures=True)
 
     # --- windows by place -------------------------------------------------------------------------------------------
@@ -92,7 +86,7 @@ class Windows:
         return self.traced(segment, Window(self.leaves.edge_before(segment, None, self.size), None))
 
     def around(self, segment: Segment, low: Position, high: Position) -> TracedWindow:
-        """A window from somewhat before a leaf tuple on, and well beyond another one."""
+        """A window from a margin before one leaf tuple to a window's size behind another."""
         first = self.leaves.edge_before(segment, low, self.margin)
         return self.traced(segment, Window(first, self.leaves.edge_after(segment, high, self.size)))
 
@@ -129,5 +123,5 @@ class Windows:
     def _trace_behind(self, traced: TracedWindow) -> None:
         try:
             self.behind(traced)
-        except Exception:  # who steps there gets the error
+        except Exception:  # the step that needs this window raises the error
             log.debug("tracing ahead failed", exc_info=True)

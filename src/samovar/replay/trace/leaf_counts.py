@@ -1,8 +1,8 @@
-"""How many tuples operators gave, chunk by chunk of the leaves: counted by one job, then known for every window.
+"""How many tuples operators produced, by chunks of the leaves: counted by one job, then known for every window.
 
-A jump to the n-th tuple of an operator, and what operators had taken and given when a window began, are sums over it.
-What sources gave, and operators that give a tuple for each, is known from the files' numbers of rows without a job.
-Outputs that depend on a Python operator or a limit are not counted this way: they would have to run again.
+A jump to the n-th tuple of an operator, and the counters of operators at a window's start, are sums over these counts.
+The output of sources, and of operators that produce one tuple for each, follows from the files' numbers of rows without
+a job. Outputs that depend on a Python operator or a limit are not counted this way: they would have to run again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Job = Callable[..., pa.Table]
 
 
 class _Counted:
-    """What one operator gave in the chunks of a segment."""
+    """How many tuples one operator produced in each chunk of a segment."""
 
     def __init__(self, chunks: Sequence[tuple[int, int]], counts: Sequence[int]) -> None:
         self.chunks = chunks
@@ -42,7 +42,7 @@ class _Counted:
 
 
 class Tally:
-    """Counts of what native operators gave, kept as long as the recording is open."""
+    """How many tuples native operators produced; kept as long as the recording is open."""
 
     def __init__(self, plan: Plan, leaves: Leaves, job: Job) -> None:
         self.plan = plan
@@ -52,16 +52,15 @@ class Tally:
         self._lock = threading.Lock()
 
     def can(self, segment: Segment, name: str) -> bool:
-        """Whether what an operator gave can be counted without running Python code."""
+        """Whether an operator's output can be counted without running Python code."""
         if self.leaves.bits(segment) is None or not self.plan.width[name]:
             return False
         return only_native(self.plan, segment.level, name)
 
     def before(self, segment: Segment, names: Iterable[str], low: Position) -> dict[str, int]:
-        """How many tuples operators gave before an edge of a chunk."""
-        wanted = list(names)
-        chunk = self._chunk(segment, low)
-        return {n: counted.before(chunk) for n, counted in self._counted(segment, wanted).items()}
+        """How many tuples operators produced before an edge of a chunk."""
+        chunk = chunk_of(low, self._bits(segment))
+        return {n: counted.before(chunk) for n, counted in self._counted(segment, list(names)).items()}
 
     def edge(self, segment: Segment, at: Position) -> bool:
         """Whether a position is an edge of a chunk."""
@@ -69,24 +68,24 @@ class Tally:
         return bits is not None and len(at) == ROW_WIDTH and chunk_start(chunk_of(at, bits), bits) == at
 
     def chunk(self, segment: Segment, names: Sequence[str], rank: int) -> tuple[Position, Position] | None:
-        """The edges of the chunk that holds the `rank`-th of the tuples that operators gave; None: there are fewer."""
+        """The edges of the chunk with the `rank`-th of the tuples that operators produced; None: there are fewer."""
         counts = [self._counted(segment, names)[n] for n in names]
-        chunks = sorted({c for own in counts for c in own.chunks})
+        chunks = sorted({chunk for counted in counts for chunk in counted.chunks})
 
         def up_to(chunk: tuple[int, int]) -> int:
-            return sum(own.sums[bisect_right(own.chunks, chunk)] for own in counts)
+            return sum(counted.sums[bisect_right(counted.chunks, chunk)] for counted in counts)
 
         at = bisect_left(chunks, rank, key=up_to)
         if at == len(chunks):
             return None
-        (source, number), bits = chunks[at], self.leaves.bits(segment)
-        assert bits is not None
+        (source, number), bits = chunks[at], self._bits(segment)
         return chunk_start((source, number), bits), chunk_start((source, number + 1), bits)
 
-    def _chunk(self, segment: Segment, at: Position) -> tuple[int, int]:
+    def _bits(self, segment: Segment) -> int:
+        """The size of chunks, for segments that have them (see `can`)."""
         bits = self.leaves.bits(segment)
         assert bits is not None
-        return chunk_of(at, bits)
+        return bits
 
     def _counted(self, segment: Segment, names: Sequence[str]) -> dict[str, _Counted]:
         with self._lock:
@@ -103,13 +102,13 @@ class Tally:
             return {n: self._known[segment, n] for n in names}
 
     def _from_files(self, segment: Segment, name: str) -> _Counted | None:
-        """What an operator gave that passes on one tuple for each of some leaves; None for any other."""
+        """The counts of an operator that produces one tuple for each of some leaves; None for any other operator."""
         behind, bits = self.leaves.leaves_behind(segment, name), self.leaves.bits(segment)
         if behind is None or bits is None:
             return None
         runs = [self.leaves.runs_from(segment, leaf) for leaf in behind]
         counts: Counter[tuple[int, int]] = Counter()
-        for source, first, rows in (run for own in runs for run in own or ()):
+        for source, first, rows in (run for of_leaf in runs for run in of_leaf or ()):
             stop = first + rows
             for chunk in range(first >> bits, -(-stop >> bits)):
                 counts[source, chunk] += min(stop, chunk + 1 << bits) - max(first, chunk << bits)
@@ -117,7 +116,7 @@ class Tally:
         return _Counted(chunks, [counts[c] for c in chunks])
 
     def _count(self, segment: Segment, names: Sequence[str]) -> None:
-        bits = self.leaves.bits(segment) or 0
+        bits = self._bits(segment)
 
         def counts(stream: Callable[[str], DataFrame]) -> DataFrame:
             parts = []
@@ -125,15 +124,13 @@ class Tally:
                 df = stream(name)
                 source, place = hidden(df)[:2]
                 chunk = [F.col(source).alias("source"), F.shiftright(place, bits).alias("chunk")]
-                own = df.groupBy(*chunk).agg(F.count(F.lit(1)).alias("n"))
-                parts.append(own.select(F.lit(number).alias("op"), "source", "chunk", "n"))
+                counted = df.groupBy(*chunk).agg(F.count(F.lit(1)).alias("n"))
+                parts.append(counted.select(F.lit(number).alias("op"), "source", "chunk", "n"))
             return reduce(lambda a, b: a.union(b), parts)
 
-        table = self._job(segment, make=counts).sort_by(
-            [("op", "ascending"), ("source", "ascending"), ("chunk", "ascending")]
-        )
-        numbers = table.column("op").to_numpy()
-        for number, name in enumerate(names):
-            own = table.filter(pa.array(numbers == number))
-            chunks = list(zip(own.column("source").to_pylist(), own.column("chunk").to_pylist(), strict=True))
-            self._known[segment, name] = _Counted(chunks, own.column("n").to_pylist())
+        by_name: dict[str, dict[tuple[int, int], int]] = {name: {} for name in names}
+        for row in self._job(segment, make=counts).to_pylist():
+            by_name[names[row["op"]]][row["source"], row["chunk"]] = row["n"]
+        for name, counted in by_name.items():
+            chunks = sorted(counted)
+            self._known[segment, name] = _Counted(chunks, [counted[chunk] for chunk in chunks])

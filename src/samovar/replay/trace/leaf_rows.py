@@ -1,16 +1,15 @@
-"""The leaf rows of a window, read by the driver: of Parquet files, the row groups that hold them.
+"""The leaf rows of a window, read by the driver: only the row groups of Parquet files that hold them.
 
 Spark's reader goes through whole files to find some hundred rows by their numbers. Read here, the rows are part of the
-plan: what filters and expressions make of them Spark works out while it plans, and a join's other side is searched by
-them without a job before it. Rows must come out as Spark's reader gives them; where that is not sure, there is no
-excerpt, and Spark reads the files: columns of other types than the files have (a schema that somebody gave), times in
-old forms, options of the reader, files elsewhere than on this machine.
+plan: Spark evaluates filters and expressions on them while it plans, and looks for them in a join's other side without
+a job before it. Rows must be exactly those of Spark's reader; where that is not certain, there is no excerpt, and Spark
+reads the files: columns of other types than the files have (the user's schema), times in old formats, options of the
+reader, files that are not on this machine.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from urllib.parse import urlparse
 
 import pyarrow as pa
@@ -25,21 +24,21 @@ from samovar.runtime.sources.units import Source
 __all__ = ["excerpt"]
 
 MOST = 4096
-"""Rows that are read this way at most."""
+"""Rows that are read this way: they become part of Spark's plan, which must stay small."""
 
 Range = tuple[int, int, int]
 """A unit's number, its first row, and the row behind the last."""
 
 
 def excerpt(spark: SparkSession, source: Source, window: Window, start: int, stop: int) -> DataFrame | None:
-    """The rows of some units of a source in a window, with positions; None: they are many, or Spark must read them."""
+    """The rows of some units of a source in a window, with positions; None: too many, or Spark must read them."""
     ranges = _ranges(source, window, start, stop)
     if ranges is None or not _readable(spark, source):
         return None
     try:
         wanted = to_arrow_schema(source.struct, timezone="UTC")
         tables = [_rows(source, wanted, *rows) for rows in ranges]
-    except Exception:  # whatever is wrong with a file or a type, Spark says it better
+    except Exception:  # whatever is wrong with a file or a type, Spark's error is better
         return None
     if not tables or any(table is None for table in tables):
         return None
@@ -48,7 +47,7 @@ def excerpt(spark: SparkSession, source: Source, window: Window, start: int, sto
 
 
 def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
-    """The rows of each unit that lie in a window; None when they are too many, or not known."""
+    """The rows of each unit that lie in a window; None when they are too many, or their number is not known."""
     if any(edge is not None and len(edge) != ROW_WIDTH for edge in (window.low, window.high)):
         return None
     ranges: list[Range] = []
@@ -62,7 +61,7 @@ def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range
 
 
 def _readable(spark: SparkSession, source: Source) -> bool:
-    """Whether Spark reads a source's files as they are."""
+    """Whether Spark's reader would return the values of a source's files unchanged."""
     here = all(urlparse(unit.path).scheme == "" for unit in source.units)
     plain = source.format == "parquet" and not source.options and source.base is None
     mode = str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED"))
@@ -98,27 +97,19 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
 
 
 def _same_columns(stored: pa.Schema, wanted: pa.Schema) -> bool:
-    names: Sequence[str] = stored.names
-    return all(
-        names.count(f.name) == 1 and _same(stored.field(f.name).type, f.type) for f in wanted
-    )  # a file may have more
+    """Whether a file has all wanted columns once, in the same types; it may have more."""
+    return all(stored.names.count(f.name) == 1 and _same(stored.field(f.name).type, f.type) for f in wanted)
 
 
 def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type in a file are Spark's as they are; names of a list's items do not count."""
-    kinds = pa.types
-    if kinds.is_struct(wanted):
-        return (
-            kinds.is_struct(stored)
-            and [f.name for f in stored] == [f.name for f in wanted]
-            and all(_same(a.type, b.type) for a, b in zip(stored, wanted, strict=True))
-        )
-    if kinds.is_map(wanted):
-        return (
-            kinds.is_map(stored)
-            and _same(stored.key_type, wanted.key_type)
-            and _same(stored.item_type, wanted.item_type)
-        )
-    if kinds.is_list(wanted):
-        return kinds.is_list(stored) and _same(stored.value_type, wanted.value_type)
+    """Whether values of two types are the same; the names of a list's items and a map's entries do not count."""
+    if stored.id != wanted.id:
+        return False
+    if pa.types.is_struct(wanted):
+        same_names = [f.name for f in stored] == [f.name for f in wanted]
+        return same_names and all(_same(a.type, b.type) for a, b in zip(stored, wanted, strict=True))
+    if pa.types.is_map(wanted):
+        return _same(stored.key_type, wanted.key_type) and _same(stored.item_type, wanted.item_type)
+    if pa.types.is_list(wanted):
+        return _same(stored.value_type, wanted.value_type)
     return bool(stored.equals(wanted))

@@ -1,12 +1,14 @@
 """Where the leaf tuples of a segment lie: by arithmetic where the rows of each file are counted, else by a Spark job.
 
-Windows begin and end at edges of chunks: ranges of positions of the same size. So what operators gave before a window
-is a sum over chunks (see leaf_counts.py), whatever window somebody looks at.
+Windows begin and end at edges of chunks: ranges of positions of the same size. So the number of tuples that operators
+produced before any window is a sum over chunks (see leaf_counts.py).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from samovar.compile.plan import Plan
 from samovar.positions import ROW_BITS, Position, RowRange, chunk_of, chunk_start
@@ -16,26 +18,26 @@ from samovar.runtime.sources.units import Source, stretches_of
 __all__ = ["Leaves"]
 
 Looked = Callable[[Segment, Position | None, int | None], list[Position]]
-"""Finds leaf positions from one on, some of them."""
+"""Finds leaf positions of a segment by a Spark job: from a position on, up to a number of them (None: all)."""
 Mended = Callable[[Segment], Collection[str]]
 """Operators whose input lost rows in a segment."""
 
 MOST_CHUNKS = 15
-"""At most two to the power of this many chunks in a segment."""
+"""A segment has at most two to this power of chunks: their counts fit into memory, and one job counts them all."""
 
 
+@dataclass(eq=False)
 class Leaves:
-    """The places of leaf tuples of a recording."""
+    """The positions of the leaf tuples of a recording."""
 
     smallest = 7
-    """The least bits of a place inside a chunk: smaller chunks than windows would only be more to count."""
+    """Chunks have at least two to this power of places: smaller chunks than windows would only be more to count."""
 
-    def __init__(self, plan: Plan, sources: Mapping[str, Source], look: Looked, mended: Mended) -> None:
-        self.plan = plan
-        self.sources = sources
-        self._look = look
-        self._mended = mended
-        self._runs: dict[Segment, list[RowRange] | None] = {}
+    plan: Plan
+    sources: Mapping[str, Source]
+    look: Looked
+    mended: Mended
+    _runs: dict[Segment, list[RowRange] | None] = field(default_factory=dict, init=False)
 
     def runs(self, segment: Segment) -> list[RowRange] | None:
         """Leaf tuples as runs, if the number of rows of each file is known; else None."""
@@ -46,10 +48,10 @@ class Leaves:
     def _runs_of(self, segment: Segment) -> list[RowRange] | None:
         ranges: list[RowRange] = []
         for name in leaves_of(self.plan, segment.level):
-            own = self.runs_from(segment, name)
-            if own is None:
+            runs = self.runs_from(segment, name)
+            if runs is None:
                 return None
-            ranges += own
+            ranges += runs
         return sorted(ranges)
 
     def runs_from(self, segment: Segment, leaf: str) -> list[RowRange] | None:
@@ -62,8 +64,8 @@ class Leaves:
         return min(widths[n] for n in leaves_of(self.plan, segment.level))
 
     def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
-        """The leaves for each of whose tuples an operator gives one (a union may name one twice); else None."""
-        edges, mended = edges_of(self.plan, segment.level), self._mended(segment)
+        """The leaves from which an operator produces one tuple for each (a union may name one twice); else None."""
+        edges, mended = edges_of(self.plan, segment.level), self.mended(segment)
         behind: list[str] = []
         todo = [operator]
         while todo:
@@ -77,7 +79,7 @@ class Leaves:
         return behind
 
     def straight(self, segment: Segment, operator: str) -> bool:
-        """Whether every leaf tuple reaches an operator as it is."""
+        """Whether an operator takes exactly the leaf tuples, one by one."""
         ups = edges_of(self.plan, segment.level).inputs[operator]
         behind = self.leaves_behind(segment, ups[0] if ups else operator) if len(ups) < 2 else None
         if behind is None or len(behind) > 1:
@@ -89,39 +91,26 @@ class Leaves:
 
     def after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
         """The leaf position `count` tuples after another one; None when the segment ends before."""
-        runs = self.runs(segment)
-        if runs is None:
-            places = self._look(segment, low, count + 1)
+        if self.runs(segment) is None:
+            places = self.look(segment, low, count + 1)
             return places[count] if len(places) > count else None
-        left = count
-        for source, first, rows in runs:
-            start = 0
-            if low is not None:
-                if (source, first + rows) <= low:
-                    continue
-                start = max(0, low[1] - first) if low[0] == source and low[1] >= first else 0
-            if start + left < rows:
-                return source, first + start + left
-            left -= rows - start
-        return None
+        return self._nth(segment, count if low is None else self.rows_before(segment, low) + count)
 
     def before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
         """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
-        runs = self.runs(segment)
-        if runs is None:
-            places = self._look(segment, None, None)
-            stop = len(places) if high is None else sum(1 for at in places if at < high)
+        if self.runs(segment) is None:
+            places = self.look(segment, None, None)
+            stop = len(places) if high is None else bisect_left(places, high)
             return places[stop - count] if stop > count else None
-        left = count
-        for source, first, rows in reversed(runs):
-            stop = rows
-            if high is not None:
-                if (source, first) >= high:
-                    continue
-                stop = min(rows, high[1] - first) if high[0] == source else rows
-            if stop > left:
-                return source, first + stop - left
-            left -= stop
+        stop = self._rows(segment) if high is None else self.rows_before(segment, high)
+        return self._nth(segment, stop - count) if stop > count else None
+
+    def _nth(self, segment: Segment, rank: int) -> Position | None:
+        """The position of a leaf tuple by its number in the segment, from 0; for segments that have runs."""
+        for source, first, rows in self.runs(segment) or ():
+            if rank < rows:
+                return source, first + rank
+            rank -= rows
         return None
 
     def edge_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
@@ -155,11 +144,13 @@ class Leaves:
 
     def bits(self, segment: Segment) -> int | None:
         """How many bits of a place lie inside a chunk; None where the number of rows of a file is not known."""
-        runs = self.runs(segment)
-        if runs is None:
+        if self.runs(segment) is None:
             return None
-        rows = sum(n for _, _, n in runs)
-        return min(max(self.smallest, rows.bit_length() - MOST_CHUNKS), ROW_BITS)
+        return min(max(self.smallest, self._rows(segment).bit_length() - MOST_CHUNKS), ROW_BITS)
+
+    def _rows(self, segment: Segment) -> int:
+        """How many leaf tuples a segment has; for segments that have runs."""
+        return sum(rows for _, _, rows in self.runs(segment) or ())
 
     def rows_before(self, segment: Segment, at: Position) -> int:
         """How many leaf tuples lie before a position; for segments that have runs."""

@@ -12,23 +12,14 @@ from typing import Any
 
 from samovar.positions import END, Position, input_of, padded
 
-__all__ = [
-    "ABSENT",
-    "Edges",
-    "StateChange",
-    "Step",
-    "StepKey",
-    "Trace",
-    "Tuple",
-    "parent_of",
-]
+__all__ = ["ABSENT", "Edges", "StateChange", "Step", "StepKey", "Trace", "Tuple", "parent_of"]
 
 StepKey = tuple[str, int]
 """An operator and the number of its step in the trace."""
 
 
 class _Absent:
-    """Where there was no value."""
+    """In place of a value, where there was none."""
 
     def __repr__(self) -> str:
         return "absent"
@@ -37,7 +28,7 @@ class _Absent:
         return False
 
     def __reduce__(self) -> str:
-        return "ABSENT"  # there is one, in every process
+        return "ABSENT"  # pickled by name: a process has only one
 
 
 ABSENT = _Absent()
@@ -45,7 +36,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """A row on its way, and where it came from."""
+    """A row on its way through the workflow, with the operator that produced it and its position."""
 
     operator: str
     """The operator that gave it."""
@@ -75,7 +66,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One computation step: an operator takes a tuple (None: its input has ended), gives tuples, changes its state."""
+    """One computation step: an operator takes a tuple (None: the end of its input), and produces tuples."""
 
     operator: str
     number: int
@@ -95,7 +86,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Edges:
-    """The workflow as a trace needs it: who feeds whom, and how positions are made."""
+    """The operators of a trace: which of them feed which, and how positions are built."""
 
     inputs: Mapping[str, tuple[str, ...]]
     shapes: Mapping[str, str]
@@ -105,10 +96,10 @@ class Edges:
     order: Mapping[str, str] = field(default_factory=dict)
     """`arrival` for operators whose order was logged."""
     ranks: Mapping[str, int] = field(default_factory=dict)
-    """The place of each operator in the workflow: what it gives at its end has that in its position."""
+    """The place of each operator in the workflow: it is part of the positions of rows produced at the end of input."""
 
     def consumers(self, name: str) -> list[tuple[str, int]]:
-        """Who takes an operator's output as steps, and on which port."""
+        """The operators that take an operator's output as steps, each with the port."""
         return [
             (op, port)
             for op, ups in self.inputs.items()
@@ -131,7 +122,7 @@ class Edges:
         return behind
 
     def upstream(self, name: str) -> list[str]:
-        """The operators before one, those that feed it directly first."""
+        """All operators before one; those that feed it directly come first."""
         before = list(dict.fromkeys(self.inputs.get(name, ())))
         for up in before:
             before += [u for u in self.inputs.get(up, ()) if u not in before]
@@ -139,9 +130,9 @@ class Edges:
 
 
 def parent_of(edges: Edges, name: str, position: Position) -> tuple[int, Position] | None:
-    """From a tuple an operator gave, the port and position of the input tuple it was made from.
+    """From a tuple of an operator's output, the port and position of the input tuple it came from.
 
-    None when it was made from no single tuple: at the end of the input, or by a function over batches.
+    None when it came from no single tuple: at the end of the input, or from a function over batches.
     """
     ups = edges.inputs[name]
     if not ups or position[0] == END + edges.ranks.get(name, 0):
@@ -158,8 +149,8 @@ class Trace:
         self.steps: dict[str, tuple[Step, ...]] = {op: tuple(s) for op, s in steps.items()}
         self._made_by: dict[tuple[str, Position], StepKey] = {}
         self._taken_by: dict[tuple[str, int, Position], StepKey] = {}
-        for op, own in self.steps.items():
-            for step in own:
+        for op, of_operator in self.steps.items():
+            for step in of_operator:
                 for out in step.outputs:
                     self._made_by[op, out.position] = step.key
                 if step.taken is not None:
@@ -174,13 +165,13 @@ class Trace:
         ends: Mapping[str, Sequence[Tuple]] | None = None,
         arrivals: Mapping[str, Mapping[tuple[int, Position], int]] | None = None,
     ) -> Trace:
-        """Steps from what each operator gave. `ends`: what operators gave at the end of their input.
+        """Steps from the output of each operator. `ends`: the output of operators at the end of their input.
 
         `arrivals`: for operators that take tuples as they arrive, the place of each (port, position) in that order.
         """
         steps: dict[str, list[Step]] = {}
         arrived: set[str] = set()
-        """Operators that gave their tuples in another order than that of positions."""
+        """Operators whose output is not in the order of positions."""
         for op, ups in edges.inputs.items():
             if not ups:
                 continue
@@ -191,8 +182,11 @@ class Trace:
                     outputs.setdefault(parent, []).append(output)
             taken = [(port, t) for port in edges.ports(op) for t in given.get(ups[port], ())]
             places = (arrivals or {}).get(op)
-            if places is None and len(ups) == 1 and ups[0] in arrived:  # as the operator before it gave them
-                places = {(0, t.position): i for i, t in enumerate(_given(steps[ups[0]]))}
+            if (
+                places is None and len(ups) == 1 and ups[0] in arrived
+            ):  # in the order of the operator before it
+                outputs_before = (out for step in steps[ups[0]] for out in step.outputs)
+                places = {(0, out.position): i for i, out in enumerate(outputs_before)}
             wide = max((edges.width[up] for up in ups), default=0)
             if places is not None:
                 taken.sort(key=lambda pt: places.get((pt[0], pt[1].position), END))
@@ -215,11 +209,11 @@ class Trace:
         return key[1] < len(self.steps.get(key[0], ()))
 
     def producer(self, step: Step) -> StepKey | None:
-        """The step that gave this step's tuple; None when it comes from outside the trace."""
+        """The step that produced this step's tuple; None when it comes from outside the trace."""
         return None if step.taken is None else self.producer_of(step.taken)
 
     def producer_of(self, given: Tuple) -> StepKey | None:
-        """The step that gave a tuple; None when it comes from outside the trace."""
+        """The step that produced a tuple; None when it comes from outside the trace."""
         return self._made_by.get((given.operator, given.position))
 
     def consumers(self, given: Tuple) -> list[StepKey]:
@@ -231,7 +225,7 @@ class Trace:
         return [key for key in steps if key is not None]
 
     def scope(self, keys: Iterable[StepKey]) -> set[StepKey]:
-        """The given steps and all steps on tuples made from theirs (IcedTea, Definition 4.4)."""
+        """Some steps and all steps on tuples that follow from theirs (IcedTea, Definition 4.4)."""
         scope = set(keys)
         waiting = list(scope)
         while waiting:
@@ -240,7 +234,3 @@ class Trace:
                 scope.update(new)
                 waiting += new
         return scope
-
-
-def _given(steps: Iterable[Step]) -> list[Tuple]:
-    return [out for step in steps for out in step.outputs]

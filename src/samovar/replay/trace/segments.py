@@ -43,7 +43,7 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
     for fact in epochs:
         high = fact.level + fact.levels - 1
         for level in range(fact.level, high + 1):
-            own = level == fact.level
+            lowest = level == fact.level
             segments.append(
                 Segment(
                     fact.epoch,
@@ -52,7 +52,7 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
                     high,
                     fact.units,
                     first=level not in begun,
-                    last=fact.last if own else True,
+                    last=fact.last if lowest else True,
                     number=len(segments),
                 )
             )
@@ -61,7 +61,7 @@ def segments_of(epochs: Sequence[EpochCommitted]) -> list[Segment]:
 
 
 def leaves_of(plan: Plan, level: int) -> list[str]:
-    """Operators whose output comes from storage on a level: sources, stashes, and what has ended before."""
+    """Operators whose output is read from storage on a level: sources, stashes, and operators of lower levels."""
     placement = plan.placement
     leaves = []
     for name, shape in placement.shapes.items():
@@ -75,7 +75,7 @@ def leaves_of(plan: Plan, level: int) -> list[str]:
 
 
 def gives_here(plan: Plan, name: str, level: int) -> bool:
-    """Whether a leaf's tuples count as given on a level: those of a stash were given before."""
+    """Whether a leaf's tuples count as its output on a level: those of a stash were counted before."""
     placement = plan.placement
     if placement.ends(name):
         return level == min(placement.streams[name])
@@ -83,7 +83,7 @@ def gives_here(plan: Plan, name: str, level: int) -> bool:
 
 
 def edges_of(plan: Plan, level: int) -> Edges:
-    """The operators that work on a level, the leaves first fed from storage."""
+    """The operators that work on a level; those that read from storage there (leaves) have no inputs."""
     placement = plan.placement
     leaves = leaves_of(plan, level)
     inputs: dict[str, tuple[str, ...]] = {}

@@ -1,9 +1,9 @@
 """Where a cursor in a trace may go next. Pure: counters in, counters out.
 
-A cursor is a number of processed steps for each operator. It is *sound* when whatever has been processed was given by
-something processed before. A step advances the counters to the least sound cursor that contains what was asked for.
-`within` names the operators a person looks at (IcedTea's G): what comes from outside of them is there whenever it is
-asked for, and is taken along in the recorded order (section 5.1).
+A cursor is a number of processed steps for each operator. It is *sound* when every processed tuple was produced by a
+step that is processed too. A step advances the counters to the least sound cursor that contains the wanted steps.
+`within` names the operators a person looks at (IcedTea's G): tuples from other operators are there whenever they are
+needed, and are taken along in the recorded order (section 5.1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Overlap:
-    """Why a tuple cannot be stepped over: somewhere the scope of another one comes before the end of its own."""
+    """Why a tuple cannot be stepped over: a step of another tuple's scope comes before the end of its scope."""
 
     operator: str
     """The operator whose tuple was to be stepped over."""
@@ -43,7 +43,7 @@ def next_step(trace: Trace, counts: Counts, operator: str, within: AbstractSet[s
 
 
 def waiting(trace: Trace, counts: Counts, operator: str, within: AbstractSet[str]) -> list[StepKey]:
-    """An operator's tuples that have been given and not yet processed, in order."""
+    """An operator's tuples that have been produced and not yet processed, in order."""
     steps = trace.steps.get(operator, ())[counts.get(operator, 0) :]
     return [s.key for s in steps if s.taken is not None and _given(trace, counts, s.key, within)]
 
@@ -73,7 +73,7 @@ def advanced(trace: Trace, counts: Counts, wanted: Iterable[StepKey]) -> dict[st
 
 
 def _needed(trace: Trace, step: Step) -> list[StepKey]:
-    """What must have been processed before a step: its tuple's producer; at the end of the input, all upstream."""
+    """The steps that must come before a step: its tuple's producer; at the end of the input, all steps upstream."""
     if step.taken is None:
         ups = trace.edges.upstream(step.operator)
         return [(up, len(trace.steps[up]) - 1) for up in ups if trace.steps.get(up)]
@@ -95,12 +95,12 @@ def overlap(trace: Trace, counts: Counts, key: StepKey) -> Overlap | None:
         return None
     others = {n: trace.scope([(operator, n)]) - scope for n in range(number + 1, reached[operator])}
     last = {op: max(n for o, n in scope if o == op) for op, _ in scope}
-    for op in trace.steps:  # where a tuple of another scope comes before the end of this one's
+    for op in trace.steps:  # first look for a tuple of another scope before the end of this scope
         for n in range(counts.get(op, 0), last.get(op, 0)):
             for other, strangers in others.items():
                 if (op, n) in strangers:
                     return Overlap(operator, (operator, other), (op, n))
-    other = reached[operator] - 1  # by way of operators that are not behind this one
+    other = reached[operator] - 1  # else the scopes overlap at operators that are not behind this one
     ways = [k for op in trace.steps for k in sorted(others[other]) if k[0] == op != operator]
     at = next((k for k in ways if not _done(counts, k) and _done(reached, k)), (operator, other))
     return Overlap(operator, (operator, other), at)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -31,7 +31,7 @@ from samovar.runtime.worker.batch import View
 from samovar.runtime.worker.chain import FLUSH, Chain, Observer
 from samovar.runtime.worker.entry import rows_of
 
-__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "tracing_function"]
+__all__ = ["TRACE", "Probe", "Record", "probing_function", "read_records", "touches", "tracing_function"]
 
 TRACE = "__sv_trace"
 """The column of trace records; null in rows that flow on."""
@@ -40,9 +40,8 @@ CHUNK = 8 << 20
 """Bytes of records that are compressed at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What one step did. With `at` None: what the steps before the window changed since the epoch began."""
+class Record(NamedTuple):
+    """What one step did. With `at` None: what the steps between the epoch's start and the window changed."""
 
     stage: int
     bucket: int
@@ -55,16 +54,17 @@ class Record:
     ended: bool = False
     """Whether this is the step at the end of the input."""
     given: int = 0
-    """With `at` None: how many tuples the steps before the window gave."""
+    """With `at` None: how many tuples the steps before the window produced."""
     results: tuple[Any, ...] = ()
-    """What `log_result` gave in this step."""
+    """What `log_result` returned in this step."""
     version: int = 0
-    """The code it ran with, if the operator switched to other code inside the epoch."""
+    """The version of the operator's code in this step, if it switched to other code inside the epoch."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What to look for in a stage's states: the first step after which it holds, or the last that changed a key."""
+    """What to search for in a stage's states: the first step after which a predicate holds, the last step that changed
+    a key, or the positions of some steps."""
 
     stage: int
     expression: str | None = None
@@ -72,13 +72,13 @@ class Probe:
     function: bytes | None = None
     """A pickled callable of the state."""
     key: tuple[str | None, Any] | None = None
-    """A state's name (None: any) and a key in it: looked for is the last step that changed it."""
+    """A state's name (None: any) and a key in it: the search is for the last step that changed it."""
     before: Position | None = None
     """Only steps before this position count."""
     over: str = ""
-    """A file that comes to be when the search is over, because it was found before."""
+    """A file that appears when the search is over, because an earlier piece has the answer."""
     places: tuple[int, int] | None = None
-    """Looked for are so many steps behind so many others: where their tuples lie."""
+    """How many steps to skip and how many to report: the search is for the positions of their tuples."""
 
 
 def tracing_function(
@@ -86,7 +86,7 @@ def tracing_function(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`: rows flow on as in a run; from `start` on, steps are recorded.
 
-    `passes`: nobody needs the rows that are given before `start`, so that they are not sent on.
+    `passes`: nobody needs the output before `start`, so it is not sent on.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,13 +108,14 @@ def tracing_function(
 def probing_function(
     task: Task, probe: Probe
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: rows flow on as in a run; the step that the probe finds comes as a record."""
+    """The function for `mapInArrow`: rows flow on as in a run; steps that the probe finds are reported as records."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         prober = _Prober(probe)
         for batch in _replayed(task, prober).run(rows_of(task, batches)):
             yield _with_trace(batch, None)
-        prober.records += prober.found.values()
+        for record in prober.found.values():
+            prober.report(record)
         yield from prober.drained()
 
     return run
@@ -127,23 +128,11 @@ def _replayed(task: Task, observer: Observer) -> Chain:
 
 def read_records(column: pa.ChunkedArray) -> list[Record]:
     """The records of a trace column, in the order they were written."""
-    records = []
+    records: list[Record] = []
     for blob in column.to_pylist():
-        for stage, bucket, port, at, body, error, ended, given in pickle.loads(_unpacked(blob)):
-            outputs, changes, logged, *version = pickle.loads(body)
-            records.append(
-                Record(stage, bucket, port, at, outputs, changes, error, ended, given, logged, *version)
-            )
+        with pa.CompressedInputStream(pa.BufferReader(blob), "zstd") as stream:
+            records += (Record(*pickle.loads(record)) for record in pickle.loads(stream.read()))
     return records
-
-
-def _packed(data: bytes) -> bytes:
-    return len(data).to_bytes(8, "little") + bytes(pa.compress(data, codec="zstd", asbytes=True))
-
-
-def _unpacked(data: bytes) -> bytes:
-    size = int.from_bytes(data[:8], "little")
-    return bytes(pa.decompress(data[8:], decompressed_size=size, codec="zstd", asbytes=True))
 
 
 def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
@@ -155,10 +144,10 @@ def _with_trace(batch: pa.RecordBatch, records: bytes | None) -> pa.RecordBatch:
 
 
 class _Reader(Observer):
-    """What a recorder of steps and a prober share: records on their way out, and rows passed by at a run's speed."""
+    """What a recorder of steps and a prober share: records on their way out, and rows processed at a run's speed."""
 
     def __init__(self) -> None:
-        self.records: list[tuple[Any, ...]] = []
+        self.records: list[bytes] = []
         self.packed: list[bytes] = []
         """Records of earlier steps, compressed: states that change as a whole resemble each other."""
         self.size = 0
@@ -179,13 +168,20 @@ class _Reader(Observer):
             for blob in packed:
                 yield _with_trace(nulls, blob)
 
+    def report(self, record: Record) -> None:
+        """Send a record. It is pickled at once: the next step may change the values it holds."""
+        self.records.append(dumps(tuple(record)))  # a plain tuple is pickled in a tenth of the time
+        self.size += len(self.records[-1])
+        if self.size > CHUNK:
+            self._pack()
+
     def _pack(self) -> None:
         if self.records:
-            self.packed.append(_packed(dumps(self.records)))
+            self.packed.append(pa.compress(dumps(self.records), codec="zstd", asbytes=True))
             self.records, self.size = [], 0
 
     def _alone(self, view: View) -> bool:
-        """Whether the chain is one operator with one port that gets its rows in order and took them as they are."""
+        """Whether the chain is one operator with one port that takes its rows in order, none skipped or replaced."""
         chain, task = self.chain, self.chain.task
         plain = len(task.stages) == 1 and view.ports is None and task.stateful and not task.arrival
         return plain and not (chain.decided or task.switches or is_batch_form(type(chain.loaded[0].instance)))
@@ -193,44 +189,45 @@ class _Reader(Observer):
     def _pass_by(
         self, view: View, start: int, stop: int, holds: Callable[[dict[str, Any]], Any] | None = None
     ) -> int | None:
-        """Rows of an operator that is alone, at the speed of a run: what it gives is counted, and compared.
+        """Process rows of an operator that is alone at the speed of a run: its output is only counted and compared.
 
-        Stops behind the first row after which `holds` is true, and returns that row's number.
+        Stops behind the first row after which `holds` is true, and returns that row's number. This is the chain's
+        plain loop without control and output: sharing it would slow the run's loop down.
         """
         chain = self.chain
         name, loaded, pick = chain.task.stages[0].name, chain.loaded[0], chain.pickers[0]
         process = chain.process(0)
         rows: list[tuple[Any, ...]] = []
-        number, row, out, given, asking, found = start - 1, None, None, None, False, None
+        number, row, out, output, asking, match = start - 1, None, None, None, False, None
         outside = swap(loaded.results)
         try:
             for number, row in enumerate(view.rows(start, stop), start):
                 out = process(row)
                 if out is not None:
-                    for given in out:
-                        if given is not None:
-                            rows.append(pick(given) if pick is not None else chain.pick(0, given))
+                    for output in out:
+                        if output is not None:
+                            rows.append(pick(output) if pick is not None else chain.pick(0, output))
                     if len(rows) >= FLUSH:
                         self._count_given(rows)
                 if holds is not None:
                     asking = True
                     if holds(row):
-                        found = number
+                        match = number
                         break
                     asking = False
         except RAISED as error:
             self.doing, chain.path[0] = (0, 0, view.position(number)), row
             if asking or isinstance(error, UserError | ReplayDiffers):
                 raise
-            if given is not None and isinstance(error, KeyError | TypeError | IndexError):
-                chain.pick(0, given)  # raises with what is missing, if that is it
+            if output is not None and isinstance(error, KeyError | TypeError | IndexError):
+                chain.pick(0, output)  # raises with what is missing, if that is it
             chain.check_rows(0, out, error)
             raise UserError(raised(name, row, error)) from None
         finally:
             swap(outside)
         chain.taken[0][0] += number + 1 - start
         self._count_given(rows)
-        return found
+        return match
 
     def _count_given(self, rows: list[tuple[Any, ...]]) -> None:
         self.chain.given[0] += len(rows)
@@ -247,15 +244,15 @@ class _StepRecorder(_Reader):
         self.passes = passes
         self.based = False
         self.outputs: dict[int, list[tuple[Position, tuple[Any, ...]]]] = {}
-        """What each operator has given in its present step."""
+        """The output of each operator in its present step."""
         self.used: dict[int, int] = {}
         self.inside = False
-        """Whether the present tuple lies in the window: what is given before it is not recorded."""
+        """Whether the present tuple lies in the window: output before the window is not recorded."""
         self.begun: list[tuple[int, int, Position]] = []
         """The steps of the window that have begun and not ended: that of each operator down the chain."""
 
     def failed(self, error: UserError) -> None:
-        """Record the step that raised, with what it gave and changed before; and the steps that led to it."""
+        """Record the step that raised, with its output and changes up to there; and the steps that led to it."""
         for stage, port, at in self.begun[:-1]:
             self._record(stage, port, at)
         if self.doing is not None:
@@ -299,7 +296,7 @@ class _StepRecorder(_Reader):
             self.outputs.setdefault(stage, []).append((at, chain.pick(stage, row)))
             doing = self.doing
             chain.give(stage, row, at)
-            self.doing = doing  # the operators behind are done with it
+            self.doing = doing  # the operators behind it have finished this tuple
         elif self.passes and stage + 1 == len(chain.task.stages):
             chain.given[stage] += 1
             chain.loaded[stage].prints.add_one(chain.pick(stage, row))
@@ -307,7 +304,7 @@ class _StepRecorder(_Reader):
             chain.give(stage, row, at)
 
     def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Row by row: what an operator in batch form gives must not depend on how rows are cut."""
+        """Process row by row: the output of an operator in batch form must not depend on how rows are cut."""
         for i in range(start, stop):
             port = view.ports[i] if view.ports is not None else 0
             at = view.position(i)
@@ -334,7 +331,7 @@ class _StepRecorder(_Reader):
         self._record(stage, 0, (), ended=True)
 
     def _base(self) -> None:
-        """Record, once in a bucket, what the steps before the window changed since the epoch began."""
+        """Record, once in a bucket, what the steps between the epoch's start and the window changed."""
         if not self.based:
             self.based = True
             for stage in range(len(self.chain.loaded)):
@@ -345,40 +342,44 @@ class _StepRecorder(_Reader):
         self, stage: int, port: int, at: Position | None, *, error: Any = None, ended: bool = False
     ) -> None:
         chain, loaded = self.chain, self.chain.loaded[stage]
-        changes = loaded.take_changes()
-        logged = loaded.results.since(self.used.get(stage, 0))
+        results = loaded.results.since(self.used.get(stage, 0))
         self.used[stage] = loaded.results.place
-        version = chain.switches.version(stage, at) if chain.switches is not None else 0
-        # pickled now: the next step may change what they hold
-        body = dumps((tuple(self.outputs.get(stage, ())), changes, logged, version))
-        given = chain.given[stage] if at is None else 0
-        self.records.append((stage, chain.bucket or 0, port, at, body, error, ended, given))
-        self.size += len(body)
-        if self.size > CHUNK:
-            self._pack()
+        self.report(
+            Record(
+                stage,
+                chain.bucket or 0,
+                port,
+                at,
+                tuple(self.outputs.get(stage, ())),
+                loaded.take_changes(),
+                error,
+                ended,
+                chain.given[stage] if at is None else 0,
+                results,
+                chain.switches.version(stage, at) if chain.switches is not None else 0,
+            )
+        )
         self.outputs[stage] = []
 
 
-_NOTHING = dumps(((), {}, ()))
-
-
 class _Prober(_Reader):
-    """Looks at the state after each step of one stage; records the step that was looked for."""
+    """Looks at the state after each step of one stage; reports the step that the probe describes."""
 
     def __init__(self, probe: Probe) -> None:
         super().__init__()
         self.probe = probe
-        self.found: dict[int, tuple[Any, ...]] = {}
+        self.found: dict[int, Record] = {}
+        """By bucket."""
         self.asked: tuple[Operator, Callable[[Mapping[str, Any] | None], Any]] | None = None
         self.over = False
-        """Whether nobody waits any more for what is found here."""
+        """Whether nobody waits for this search any more."""
         self.seen = 0
 
     @property
     def done(self) -> bool:
-        """Whether the rest of the bucket need not run: the first step was looked for, and it is found.
+        """Whether the rest of the bucket need not run: the search is for the first step, and it is found.
 
-        A stateless operator takes its tuples in any order: there may be an earlier one.
+        A stateless operator takes its tuples in any order: an earlier tuple may still come.
         """
         found = (self.chain.bucket or 0) in self.found
         return self.over or (self.asks and self.chain.task.stateful and found)
@@ -390,9 +391,9 @@ class _Prober(_Reader):
         if not self.asks or not self._alone(view):
             yield from self.chain.stretch(view, start, stop)
             return
-        found = self._pass_by(view, start, stop, self.holds)
-        if found is not None:
-            self._find(0, view.position(found))
+        match = self._pass_by(view, start, stop, self.holds)
+        if match is not None:
+            self._find(0, view.position(match))
 
     def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
         if self.done:
@@ -412,7 +413,7 @@ class _Prober(_Reader):
         yield from ()
 
     def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
-        """Nobody looks at what is given behind the operator."""
+        """Skip operators behind the stage that is searched."""
         if stage < self.probe.stage:
             self.chain.give(stage, row, at)
         else:
@@ -429,30 +430,30 @@ class _Prober(_Reader):
         probe, bucket = self.probe, self.chain.bucket or 0
         if probe.places is not None:
             if probe.places[0] <= self.seen < sum(probe.places) and not ended:
-                self.records.append((probe.stage, bucket, port, at, _NOTHING, None, ended, 0))
+                self.report(Record(probe.stage, bucket, port, at, (), {}))
             self.seen += 1
             return
         if probe.before is not None and reaches(at, probe.before):
             return
         if probe.key is not None:
-            if _touches(self.chain.loaded[probe.stage].take_changes(), *probe.key):
+            if touches(self.chain.loaded[probe.stage].take_changes(), *probe.key):
                 self._find(port, at, ended=ended)
             return
-        if (bucket not in self.found or at < self.found[bucket][3]) and self.holds(row):
+        if (bucket not in self.found or at < (self.found[bucket].at or ())) and self.holds(row):
             self._find(port, at, ended=ended)
 
     def _find(self, port: int, at: Position, *, ended: bool = False) -> None:
         bucket = self.chain.bucket or 0
-        self.found[bucket] = (self.probe.stage, bucket, port, at, _NOTHING, None, ended, 0)
+        self.found[bucket] = Record(self.probe.stage, bucket, port, at, (), {}, ended=ended)
 
     @cached_property
     def asks(self) -> bool:
-        """Whether the first step is looked for after which something holds."""
+        """Whether the search is for the first step after which a predicate holds."""
         return self.probe.expression is not None or self.probe.function is not None
 
     @property
     def holds(self) -> Callable[[Mapping[str, Any] | None], Any]:
-        """The predicate, asked about the operator at work now and the tuple it has just processed."""
+        """The predicate over the operator's present instance, as a function of the tuple it has just processed."""
         instance = self.chain.loaded[self.probe.stage].instance
         if self.asked is None or self.asked[0] is not instance:
             self.asked = (instance, self._question(instance))
@@ -466,7 +467,7 @@ class _Prober(_Reader):
         named, code = self.expression
         asks_row = "row" in code.co_names
         for name in kinds:
-            getattr(instance, name)  # a state is there from its first use on
+            getattr(instance, name)  # creates the state: it is an attribute from its first use on
         scope: dict[str, Any] = {}
 
         def holds(row: Mapping[str, Any] | None) -> Any:
@@ -480,22 +481,22 @@ class _Prober(_Reader):
                 return eval(code, scope)
             except (TypeError, AttributeError):
                 if row is None and asks_row:
-                    return False  # at an end there is no row to ask about: `row["amount"] > 9` does not hold
+                    return False  # at the end of the input there is no row: `row["amount"] > 9` does not hold
                 raise
 
         return holds
 
     @cached_property
     def expression(self) -> tuple[tuple[str, ...], CodeType]:
-        """The names in the predicate, and its code: read once, it is asked after every tuple."""
+        """The names in the predicate, and its code: compiled once, evaluated after every tuple."""
         text = self.probe.expression or ""
         named = {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
         return tuple(named - {"row"}), compile(text, "<predicate>", "eval")
 
 
-def _touches(changes: Mapping[str, Any], name: str | None, key: Any) -> bool:
-    """Whether changes reach a key of a map, or a plain value that is named."""
-    for own, (replaced, changed, deleted) in changes["maps"].items():
-        if name in (None, own) and (replaced or key in changed or key in deleted):
+def touches(changes: Mapping[str, Any], name: str | None, key: Any) -> bool:
+    """Whether changes of a state reach a key of a map, or (with no key) a plain value of that name."""
+    for state, (replaced, changed, deleted) in changes["maps"].items():
+        if name in (None, state) and (replaced or key in changed or key in deleted):
             return True
     return name is not None and (name in changes["values"] or name in changes["lists"]) and key is None

@@ -1,4 +1,4 @@
-"""A window of the past computed again, and a cursor in it: the two things all of time travel hands on."""
+"""A window of the past, computed again with every step, and a cursor in it: what all of time travel works with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TracedWindow:
     ended: dict[str, list[Record]] = field(default_factory=dict)
     """For each Python operator: the ends of its input, one for each key partition."""
     given: dict[str, int] = field(default_factory=dict)
-    """For each Python operator: how many tuples it gave between the epoch's start and the window."""
+    """For each Python operator: how many tuples it produced between the epoch's start and the window."""
     failures: list[tuple[str, Record]] = field(default_factory=list)
     """The operators that raised (one in each key partition may), and their steps."""
     size: int = 0
@@ -42,15 +42,15 @@ class TracedWindow:
     versions: dict[str, dict[int, Version]] = field(default_factory=dict)
     """For each Python operator and key partition: the state its part of the trace starts from."""
     timelines: dict[str, Timeline] = field(default_factory=dict)
-    """Operators' states over the window, as far as somebody asked."""
+    """Operators' states over the window, computed when somebody asks."""
     counters: dict[str, Counters | None] = field(default_factory=dict)
-    """What operators had taken and given when the window began, as far as somebody asked."""
+    """How many tuples operators had taken and produced at the window's start, computed when somebody asks."""
     looked_ahead: bool = False
     """Whether the window behind this one is being traced."""
 
     @property
     def place(self) -> tuple[int, Window]:
-        """The window's name in the run."""
+        """The window's place in the run."""
         return self.segment.number, self.window
 
     def steps(self, operator: str) -> tuple[Step, ...]:
@@ -75,7 +75,7 @@ class Cursor:
     traced: TracedWindow
     counts: Mapping[str, int]
     last: StepKey | None = None
-    """The step that led here; None at a window's start and where everything up to here counts."""
+    """The step that led here; None at a window's start, and at an end that no operator was looked at."""
     operator: str | None = None
     """The operator that is looked at."""
 
@@ -86,16 +86,16 @@ class Cursor:
 
     @classmethod
     def end(cls, traced: TracedWindow, operator: str | None = None) -> Cursor:
-        """Behind all steps of a window, the operator's last one at that."""
+        """Behind all steps of a window; an operator's last step there counts as the step that led here."""
         number = len(traced.steps(operator)) if operator is not None else 0
         last = (operator, number - 1) if operator is not None and number else None
         return cls(traced, everything(traced.trace), last, operator)
 
     @classmethod
     def after(cls, traced: TracedWindow, operator: str, steps: int) -> Cursor:
-        """Where an operator has done so many steps of a window, with all that came of their tuples."""
-        own = [(operator, number) for number in range(steps)]
-        counts = advanced(traced.trace, {}, traced.trace.scope(own))
+        """Where an operator has done some steps of a window, and all tuples that follow from theirs are processed."""
+        done = [(operator, number) for number in range(steps)]
+        counts = advanced(traced.trace, {}, traced.trace.scope(done))
         return cls(traced, counts, (operator, steps - 1) if steps else None, operator)
 
     def done(self, operator: str) -> int:

@@ -48,7 +48,7 @@ from samovar.replay.trace.traced_window import TracedWindow
 from samovar.runtime.epochs.epoch import Epoch, RunContext
 from samovar.runtime.exchange.code_switch import CodeSwitch, read_switches
 from samovar.runtime.exchange.decisions import read_decisions
-from samovar.runtime.exchange.fingerprints import told_in
+from samovar.runtime.exchange.fingerprints import difference_in
 from samovar.runtime.failures.explanation import damage_in
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
 from samovar.runtime.live.modification import code_at, expressions_at, plan_with
@@ -519,7 +519,7 @@ class Tracer:
             self._check(epoch)
             if (damage := damage_in(str(error), self.recording.path)) is not None:
                 raise damage from None
-            if (differs := told_in(str(error))) is not None:
+            if (differs := difference_in(str(error))) is not None:
                 raise differs from None
             raise
         finally:

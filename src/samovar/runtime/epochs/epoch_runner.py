@@ -28,7 +28,7 @@ from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.decisions import write_decisions
-from samovar.runtime.exchange.task_signs import EpochAbandoned, was_unattended
+from samovar.runtime.exchange.task_signs import EpochAbandoned, has_sign
 from samovar.runtime.failures.explanation import what_was_lost
 from samovar.runtime.live.held_rows import hold_row
 from samovar.runtime.live.modification import apply_code, code_path, settle_switches
@@ -294,7 +294,7 @@ def _mixed_up(steering: Steering, epoch: Epoch) -> str:
         return ""
     if steering.repeated():
         return "a task ran twice while its operators switched to other code"
-    if was_unattended(epoch.folder / "errors"):
+    if has_sign(epoch.folder / "errors", "unattended"):
         return "a worker could not be told of other code"
     return ""
 

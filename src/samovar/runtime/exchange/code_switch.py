@@ -1,10 +1,10 @@
 """A switch of code inside an epoch: an operator goes on with other code from its next tuple, and the tuple is recorded.
 
-An operator switches between two of its own tuples, never inside one: the code that began a tuple ends it. In a chain,
-operators behind one that is still at work on its tuple switch first. Where a switch happened is written into the
+An operator switches between two tuples, never inside one: the code that began a tuple ends it. While an operator is
+still at work on its tuple, the operators behind it in the chain switch first. The place of a switch is written into the
 attempt's folder and counts with the attempt, so that a replay of the epoch uses the right code for every tuple. For an
-operator with state that is the number of tuples of its key partition before the switch; for a stateless operator the
-positions of the tuples that the new code got, since its partitions are not stable between attempts.
+operator with state the place is the number of tuples of its key partition before the switch; for a stateless operator
+the positions of the tuples that the new code got, since its partitions are not stable between attempts.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class CodeSwitch:
     transfer: bytes = b""
     bucket: int = 0
     tuples: int = 0
-    """How many tuples the operator takes before, in this key partition and epoch."""
+    """How many tuples of this key partition and epoch the old code takes."""
     places: frozenset[Position] | None = None
-    """Of a stateless operator: the tuples the code is for."""
+    """For a stateless operator: the tuples that the new code takes."""
 
 
 @dataclass(frozen=True)
 class SwitchRecord:
-    """Where an operator switched to other code: what an epoch keeps of a `CodeSwitch`."""
+    """The place of an operator's switch to other code: what an epoch keeps of a `CodeSwitch`."""
 
     operator: str
     bucket: int
@@ -85,7 +85,7 @@ class ChainSwitches:
     done: list[tuple[int, CodeSwitch]] = field(default_factory=list)
     """Stage and switch, in this bucket; `tuples` is where it happened."""
     _ordered: list[tuple[int, CodeSwitch]] = field(default_factory=list)
-    """Switches ordered in this task: each bucket that follows begins with the epoch's code and switches, too."""
+    """Switches ordered in this task. Every bucket begins with the epoch's code, so later buckets switch as well."""
     _places: dict[tuple[int, int], list[Position]] = field(default_factory=dict)
     _open: dict[int, list[Position]] = field(default_factory=dict)
     _others: dict[tuple[int, int], Operator] = field(default_factory=dict)
@@ -96,11 +96,11 @@ class ChainSwitches:
         self.ahead.setdefault(stage, []).append(switch)
 
     def enter(self, bucket: int) -> None:
-        """Another bucket begins, with the code the epoch began with."""
+        """Begin another bucket, with the code the epoch began with."""
         self.ahead, self.done = {}, []
         self._places, self._open = {}, {}
-        mine = [(self.names.index(t.operator), t) for t in self.recorded if t.bucket == bucket]
-        for stage, switch in (*(mine if self.stateful else ()), *self._ordered):
+        recorded = [s for s in self.recorded if self.stateful and s.bucket == bucket]
+        for stage, switch in (*((self.names.index(s.operator), s) for s in recorded), *self._ordered):
             self.ahead.setdefault(stage, []).append(switch)
 
     def due(self, stage: int, taken: int) -> CodeSwitch | None:
@@ -119,13 +119,13 @@ class ChainSwitches:
         return ahead[0].tuples if ahead else None
 
     def note(self, stage: int, place: Position) -> None:
-        """A tuple of a stateless operator is about to be processed with the code it has now."""
+        """Note a tuple that a stateless operator is about to process with the code it has now."""
         places = self._open.get(stage)
         if places is not None:
             places.append(place)
 
     def other(self, stage: int, place: Position, instance: Operator, code: bytes) -> Operator:
-        """In a replay: the stateless operator that processed a tuple; `instance` is what the epoch began with."""
+        """In a replay: the stateless operator that processed a tuple; `instance` is the one the epoch began with."""
         name, chosen = self.names[stage], instance
         for switch in self.recorded:
             if switch.operator == name:
@@ -138,17 +138,17 @@ class ChainSwitches:
         return chosen
 
     def version(self, stage: int, place: Position | None) -> int:
-        """The version of the code a tuple was processed with; 0: what the epoch began with."""
+        """The version of the code a tuple was processed with; 0: the code the epoch began with."""
         if self.stateful:
             return max((s.version for at, s in self.done if at == stage), default=0)
-        own = [s for s in self.recorded if s.operator == self.names[stage]]
-        return max((s.version for s in own if s.places is not None and place in s.places), default=0)
+        recorded = [s for s in self.recorded if s.operator == self.names[stage]]
+        return max((s.version for s in recorded if s.places is not None and place in s.places), default=0)
 
     def forget(self, stage: int, code: bytes, tuples: int) -> None:
-        """A tuple is undone: switches done behind it are ahead again. `code` is what the operator has now."""
-        own = [s for at, s in self.done if at == stage]
-        while own and own[-1].body != code and own[-1].tuples >= tuples:
-            switch = own.pop()
+        """Undo the switches behind a tuple that is undone: they are ahead again. `code`: the operator's code now."""
+        done = [s for at, s in self.done if at == stage]
+        while done and done[-1].body != code and done[-1].tuples >= tuples:
+            switch = done.pop()
             self.done.remove((stage, switch))
             self.ahead.setdefault(stage, []).insert(0, replace(switch, tuples=0))
 
@@ -162,7 +162,7 @@ class ChainSwitches:
 
 
 def hand_over(name: str, old: Operator, code: bytes, body: bytes, transfer: bytes) -> Operator:
-    """The new operator with the state of the old one, which was made from `code`."""
+    """The new operator with the state of the old one, which was loaded from `code`."""
     new: Operator = pickle.loads(body)
     try:
         if transfer:
@@ -183,7 +183,7 @@ def hand_over(name: str, old: Operator, code: bytes, body: bytes, transfer: byte
 
 
 def copy_changed(name: str, old: Operator, fresh: Operator, new: Operator) -> None:
-    """Set on the new operator what the old one had changed since it was made; the rest is as the new one made it."""
+    """Set on the new operator what the old one has changed since it was built; the rest stays as the new one has it."""
     for attribute, value in vars(old).items():
         if attribute.startswith("_sv_"):
             continue
@@ -218,9 +218,9 @@ def restored_version(
 def write_switch_records(
     attempt: Path, name: str, records: Sequence[SwitchRecord], state: Path | None
 ) -> None:
-    """Write where operators switched in one bucket. Raises TaskAbandoned when the bucket was processed before.
+    """Write the switches of one bucket. Raises TaskAbandoned when the bucket was processed before.
 
-    `state`: the file its state goes to, if there is one. A task that runs twice may switch elsewhere the second time.
+    `state`: the file of its state, if there is one. A task that runs twice may switch at another tuple the second time.
     """
     file = attempt / FOLDER / f"{name}.msgpack"
     if file.exists() or (records and state is not None and state.exists()):
@@ -230,15 +230,17 @@ def write_switch_records(
 
 
 def read_switch_records(attempt: Path) -> list[SwitchRecord]:
-    """Where operators switched to other code in an attempt. Plain data: reading it runs no code."""
+    """The switches of an attempt. Plain data: reading it runs no code."""
     return list(read_files(attempt / FOLDER, SwitchRecord))
 
 
 def write_switch_code(attempt: Path, operator: str, version: int, body: bytes, transfer: bytes) -> None:
-    """Write the code of a switch beside where it happened."""
-    write_file(
-        attempt / FOLDER / f"{slug_unique(operator)}.{version}.code", msgspec.msgpack.encode((body, transfer))
-    )
+    """Write the code of a switch beside its place."""
+    write_file(_code_file(attempt, operator, version), msgspec.msgpack.encode((body, transfer)))
+
+
+def _code_file(attempt: Path, operator: str, version: int) -> Path:
+    return attempt / FOLDER / f"{slug_unique(operator)}.{version}.code"
 
 
 def read_switches(attempt: Path, operators: Iterable[str]) -> tuple[CodeSwitch, ...]:
@@ -253,8 +255,8 @@ def read_switches(attempt: Path, operators: Iterable[str]) -> tuple[CodeSwitch, 
         if key in switches:  # a stateless operator in several partitions
             switches[key] = replace(switches[key], places=(switches[key].places or frozenset()) | places)
             continue
-        file = attempt / FOLDER / f"{slug_unique(record.operator)}.{record.version}.code"
-        body, transfer = msgspec.msgpack.decode(file.read_bytes(), type=tuple[bytes, bytes])
+        code = _code_file(attempt, record.operator, record.version).read_bytes()
+        body, transfer = msgspec.msgpack.decode(code, type=tuple[bytes, bytes])
         kept = None if record.places is None else places
         switches[key] = CodeSwitch(
             record.operator, record.version, body, transfer, record.bucket, record.tuples, kept

@@ -1,8 +1,8 @@
-"""What Python operators print, on its way from a worker to whoever looks at the run.
+"""What Python operators print, on its way from a worker to the people who watch the run.
 
-While a task is attended, `sys.stdout` of its worker is a `Console`: lines still go to where they went, and are sent
-along the control channel with the operator that printed them, which is found by the frames of the call. A task sends so
-many lines at most; what is printed in an epoch that is done again is printed again.
+While a task is attended, `sys.stdout` of its worker is a `Console`: lines still go to the worker's own output, and are
+sent along the control channel with the operator that printed them, which is found by the frames of the call. A task
+sends at most `MOST` lines. An epoch that is done again prints again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from samovar.control import messages as m
 __all__ = ["Console", "ConsoleLine"]
 
 MOST = 500
-"""Lines a task sends."""
+"""Lines a task sends: an operator that prints every tuple must not fill the channel."""
 LETTERS = 2000
-"""Of a line."""
+"""Characters of a line that are sent."""
 _lock = threading.Lock()
 """Held while `sys.stdout` changes hands: in a local run several tasks work in one process."""
 _of_thread: dict[int, Console] = {}
@@ -43,7 +43,7 @@ class Console:
     def __init__(
         self, send: Callable[[m.Message], object], epoch: int, operators: Callable[[], Mapping[int, str]]
     ) -> None:
-        """`operators` gives the names of operators by the id of their instances."""
+        """`operators` returns the names of operators by the id of their instances."""
         self._send = send
         self._epoch = epoch
         self._operators = operators
@@ -56,7 +56,7 @@ class Console:
             sys.stdout = _of_thread[self._thread] = self
 
     def write(self, text: str) -> int:
-        """Take text in; whole lines are sent."""
+        """Write text through, and send the lines that are whole."""
         self._before.write(text)
         if self._sent <= MOST and self._is_mine():
             name = self._printing()
@@ -64,17 +64,17 @@ class Console:
             if rest:
                 self._open[name] = rest[: LETTERS + 1]
             for line in lines:
-                self._tell(name, line)
+                self._send_line(name, line)
         return len(text)
 
     def _is_mine(self) -> bool:
         """Whether this thread works for the task, and not for another one of a local run."""
         console = _of_thread.get(threading.get_ident())
-        return console is self or (
-            console is None and sys.stdout is self
-        )  # None: a thread that user code started
+        if console is None:  # a thread that user code started
+            return sys.stdout is self
+        return console is self
 
-    def _tell(self, operator: str, line: str) -> None:
+    def _send_line(self, operator: str, line: str) -> None:
         self._sent += 1
         if self._sent > MOST:
             line = f"... what this task prints from here on is not shown (it has printed {MOST} lines)"
@@ -94,7 +94,7 @@ class Console:
         return next(iter(known.values()), "") if len(known) == 1 else ""
 
     def close(self) -> None:
-        """Give the stream back, and send what was not ended by a newline."""
+        """Put the worker's own stream back, and send the lines that no newline has ended."""
         with _lock:
             _of_thread.pop(self._thread, None)
             if sys.stdout is self:
@@ -105,7 +105,7 @@ class Console:
                     above._before = self._before
                 above = above._before
         for name, line in self._open.items():
-            self._tell(name, line)
+            self._send_line(name, line)
         self._open.clear()
 
     def __getattr__(self, name: str) -> Any:

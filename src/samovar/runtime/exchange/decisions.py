@@ -56,7 +56,7 @@ class RecordedDecision(msgspec.Struct, frozen=True, rename={"kind": "verdict"}):
 
 
 class EpochDecisions:
-    """The decisions of an epoch, as a chain looks them up."""
+    """The decisions of an epoch, for a chain to look up."""
 
     def __init__(self, decisions: Iterable[RecordedDecision], *, by_number: bool) -> None:
         self._decisions = list(decisions)
@@ -76,34 +76,34 @@ class EpochDecisions:
 
 
 def write_decisions(attempt: Path, name: str, decisions: Iterable[RecordedDecision]) -> None:
-    """Write the decisions of one task in the attempt's folder; a task that runs twice keeps them once."""
+    """Write the decisions of one task into the attempt's folder; a task that runs twice writes the same file."""
     kept = [replace(d, row=to_plain(d.row), edited=to_plain(d.edited)) for d in decisions]
     write_file(attempt / FOLDER / f"{name}.msgpack", msgspec.msgpack.encode(kept))
 
 
 def read_decisions(attempt: Path, operators: Iterable[str] | None = None) -> tuple[RecordedDecision, ...]:
-    """The decisions an epoch keeps, about some operators."""
+    """The decisions of an epoch, about some operators (None: all)."""
     wanted = None if operators is None else set(operators)
-    decisions = [
-        d for d in read_files(attempt / FOLDER, RecordedDecision) if wanted is None or d.operator in wanted
-    ]
-    return tuple(replace(d, row=from_plain(d.row), edited=from_plain(d.edited)) for d in decisions)
+    return tuple(
+        replace(d, row=from_plain(d.row), edited=from_plain(d.edited))
+        for d in read_files(attempt / FOLDER, RecordedDecision)
+        if wanted is None or d.operator in wanted
+    )
 
 
 def replaced(data: pa.RecordBatch, decided: RecordedDecision | None) -> pa.RecordBatch | None:
-    """A batch of one row as it was decided about; None: the row is skipped."""
+    """A batch of one row after a decision about it; None: the row is skipped."""
     if decided is None:
         return data
-    return (
-        None if decided.edited is None else pa.RecordBatch.from_pylist([decided.edited], schema=data.schema)
-    )
+    edited = decided.edited
+    return None if edited is None else pa.RecordBatch.from_pylist([edited], schema=data.schema)
 
 
 # --- decisions that outlive the process -----------------------------------------------------------------------------
 
 
 def decision_fact(note: i.NoteDecision) -> TupleDecided:
-    """A decision for the log, with what a process that takes the run up needs to know of it."""
+    """A decision for the log, with all that a process needs that resumes the run."""
     decision, skip_all = note.decision, note.skip_all
     place = decision.place if decision is not None else None
     return TupleDecided(
@@ -118,7 +118,7 @@ def decision_fact(note: i.NoteDecision) -> TupleDecided:
 
 
 def standing_decisions(history: History) -> e.DriverRestarted | None:
-    """The decisions of earlier processes that still stand: about single tuples, and about kinds of them."""
+    """The decisions of earlier processes that are still in force, about single tuples and about kinds of errors."""
     skip_all = tuple(m.SkipAllDecision(operator=d.operator, like=d.like) for d in history.decided if d.like)
     decisions = tuple(
         m.TupleDecision(m.TuplePlace(d.operator, *d.place), "edit" if d.verdict == "edit" else "skip", d.row)
@@ -129,7 +129,7 @@ def standing_decisions(history: History) -> e.DriverRestarted | None:
 
 
 def file_name(operator: str, bucket: int, partition: int) -> str:
-    """The name of the file a task keeps its decisions in."""
+    """The name of the file of a task's decisions."""
     return f"{slug_unique(operator)}-{bucket:04d}-{partition:05d}"
 
 

@@ -1,12 +1,13 @@
-"""Fingerprints of what Python operators give, so that a replay knows whether it is faithful.
+"""Fingerprints of the output of Python operators, so that a replay knows whether it is faithful.
 
-Of every `EVERY` tuples an operator gives in an epoch, the first `BLOCK` are summed up in a checksum. A replay makes the
-same checksums, of whole blocks only, and stops at the first one that differs from the run's: something in the operator,
-or before it, gives another result each time. An eighth of the tuples costs about 0.05 us each of them.
+Of every `EVERY` tuples an operator produces in an epoch, the first `BLOCK` go into a checksum. A replay computes the
+same checksums, of whole blocks only, and stops at the first that differs from the run's: then something in the
+operator, or before it, is not deterministic. An eighth of the tuples costs about 0.05 us for each tuple.
 """
 
 from __future__ import annotations
 
+import copy
 import marshal
 import re
 import zlib
@@ -17,13 +18,14 @@ import pyarrow as pa
 
 from samovar.errors import ReplayDiffers
 
-__all__ = ["BLOCK", "EVERY", "Fingerprints", "told_in"]
+__all__ = ["BLOCK", "EVERY", "Fingerprints", "difference_in"]
 
 EVERY = 512
 BLOCK = 64
+"""An eighth: a difference shows after a few hundred tuples, and a run is not slowed down measurably."""
 _PLAIN = 2
 """The last form of `marshal` that looks at values alone, not at which object they are."""
-_TOLD = "Computed again, '{}' gives something else than in the run, among its tuples {} to {} of the epoch"
+_DIFFERS = "Computed again, '{}' gives something else than in the run, among its tuples {} to {} of the epoch"
 
 
 class Fingerprints:
@@ -37,8 +39,13 @@ class Fingerprints:
         *,
         goes_on: Sequence[int] | None = None,
     ) -> None:
-        """`goes_on`: a run's fingerprints, of which those up to `start` are taken over, to go on from there."""
-        self.made: list[int] = [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
+        """`recorded`: a run's fingerprints, to compare with. `start`: how many tuples came before.
+
+        `goes_on`: a run's fingerprints, of which those up to `start` are taken over, to go on from there.
+        """
+        self.checksums: list[int] = (
+            [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
+        )
         self._operator = operator
         self._recorded = recorded
         self._taken_over = goes_on
@@ -47,19 +54,25 @@ class Fingerprints:
         self._begun = -1
         """The block whose start was seen."""
 
+    def copy(self) -> Fingerprints:
+        """The same fingerprints so far, to go on from independently."""
+        other = copy.copy(self)
+        other.checksums = list(self.checksums)
+        return other
+
     def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Take note of the next outputs."""
+        """Add the next rows of the output."""
         self._add(len(rows), lambda start, stop: rows[start:stop])
 
     def add_one(self, row: tuple[Any, ...]) -> None:
-        """The same for one output: most of them are only counted."""
+        """Add one row: most rows are only counted."""
         if self._at % EVERY < BLOCK:
             self.add((row,))
         else:
             self._at += 1
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
-        """The same for a batch, of which only what counts is looked at."""
+        """Add a batch; only rows that belong to a block are converted."""
 
         def part(start: int, stop: int) -> list[tuple[Any, ...]]:
             return [tuple(row.values()) for row in batch.slice(start, stop - start).to_pylist()]
@@ -78,7 +91,7 @@ class Fingerprints:
                 if offset + taken == BLOCK and self._begun == number:
                     self._done(number)
                 elif offset + taken == BLOCK and self._taken_over is not None:  # begun before the start
-                    self.made += self._taken_over[number : number + 1]
+                    self.checksums += self._taken_over[number : number + 1]
             else:
                 taken = min(EVERY - offset, rows - first)
             self._at += taken
@@ -86,21 +99,21 @@ class Fingerprints:
 
     def _done(self, number: int) -> None:
         if self._recorded is None:
-            self.made.append(self._sum)
+            self.checksums.append(self._sum)
         elif number < len(self._recorded) and self._recorded[number] != self._sum:
-            raise ReplayDiffers(_TOLD.format(self._operator, number * EVERY + 1, number * EVERY + BLOCK))
+            raise ReplayDiffers(_DIFFERS.format(self._operator, number * EVERY + 1, number * EVERY + BLOCK))
 
 
-def told_in(text: str) -> ReplayDiffers | None:
-    """The error a worker raised, from what Spark says of it."""
-    found = re.search(_TOLD.format("(.+?)", r"(\d+)", r"(\d+)"), text)
-    if found is None:
+def difference_in(text: str) -> ReplayDiffers | None:
+    """The error a worker raised, from the text of Spark's exception; None: it is about something else."""
+    match = re.search(_DIFFERS.format("(.+?)", r"(\d+)", r"(\d+)"), text)
+    if match is None:
         return None
     return ReplayDiffers(
-        found.group(0),
-        operator=found.group(1),
-        hint="Something in it, or before it, differs from time to time: a clock, chance, the order of a set, a file or "
-        "a service. Wrap such calls in sv.log_result(...), which records what they gave.",
+        match.group(0),
+        operator=match.group(1),
+        hint="Something in it, or before it, differs from run to run: a clock, chance, the order of a set, a file or "
+        "a service. Wrap such calls in sv.log_result(...), which records what they returned.",
     )
 
 

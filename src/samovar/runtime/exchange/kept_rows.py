@@ -1,9 +1,9 @@
-"""Rows that a chain of Python operators gave up to a mark, kept beside its state there.
+"""The output of a chain of Python operators up to a mark, kept beside its state there.
 
-A fork that begins inside an epoch takes them over instead of having the operators make them once more. They are written
-by the worker as Arrow streams, one file for the rows between two marks of a key partition and one for those behind the
-last mark it passed; what operators give at the end of their input is not among them. Writing them may take `share` of
-the time, as marks may: a chain whose rows cost more than that has them removed and keeps none in this epoch.
+A fork that begins inside an epoch takes these rows over instead of computing them once more. The worker writes them as
+Arrow streams, one file for the rows between two marks of a key partition and one for those behind the last mark it
+passed; what operators produce at the end of their input is not among them. Writing them may take `share` of the time,
+as marks may: a chain whose rows cost more than that removes them and keeps none in this epoch.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["Keeper", "Keeping", "kept_files", "kept_folder", "read_kept"]
 GRACE = 0.02
 """Seconds that may be spent in any case: the first batch pays for opening a file."""
 MOST = 64 << 20
-"""Bytes of a key partition and epoch at most."""
+"""Bytes kept of a key partition and epoch: reading more back would take longer than computing it again."""
 
 
 def kept_folder(attempt: Path, operator: str) -> Path:
-    """Where the rows of a chain lie, in the folder of an attempt; `operator`: its last one."""
+    """The folder of a chain's rows in the folder of an attempt; `operator`: the last of the chain."""
     return attempt / "kept" / slug_unique(operator)
 
 
 def kept_files(folder: Path, header: Header, mark: int) -> list[Path]:
-    """The files that hold what a key partition gave up to a mark, in order; those without rows do not exist."""
+    """The files that hold the output of a key partition up to a mark, in order; a file without rows does not exist."""
     names = [mark_name(header.bucket, n) for n in header.marks if n <= mark]
     if mark > header.passed:
         names.append(_rest(header.bucket))
@@ -43,22 +43,22 @@ def kept_files(folder: Path, header: Header, mark: int) -> list[Path]:
 
 
 def read_kept(files: Iterable[str], schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of some files, batch by batch; raises RecordingCorrupt when they are not as many as they were."""
-    found, last = 0, ""
+    """The rows of some files, batch by batch; raises RecordingCorrupt when their number is not `rows`."""
+    count, last = 0, ""
     for last in files:
         try:
             with pa.OSFile(last) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
-                    found += batch.num_rows
+                    count += batch.num_rows
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         except (OSError, ValueError) as error:
             raise RecordingCorrupt(f"Rows kept in {last} cannot be read: {error}.") from None
-    if found != rows:
-        raise RecordingCorrupt(f"Expected {rows} kept rows up to {last or 'a mark'}, found {found}.")
+    if count != rows:
+        raise RecordingCorrupt(f"Expected {rows} kept rows up to {last or 'a mark'}, found {count}.")
 
 
 class Keeper:
-    """Writes what a chain gives in one key partition of an epoch, until that costs too much."""
+    """Writes the output of a chain in one key partition of an epoch, until that costs too much."""
 
     def __init__(self, folder: Path, bucket: int, share: float) -> None:
         self.keeps = True
@@ -74,7 +74,7 @@ class Keeper:
         self._stream: Any = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """The next rows given."""
+        """Write the next rows of the output."""
         if not self.keeps or not batch.num_rows:
             return
         start = time.perf_counter()
@@ -85,7 +85,7 @@ class Keeper:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._stream = pa.ipc.new_stream(self._file, batch.schema, options=options)
             self._stream.write_batch(batch)
-        except (OSError, pa.ArrowException):  # a full disk, say: the run goes on without
+        except (OSError, pa.ArrowException):  # for example a full disk: the run goes on without kept rows
             self._give_up()
             return
         now = time.perf_counter()
@@ -95,11 +95,11 @@ class Keeper:
             self._give_up()
 
     def cut(self, mark: int) -> None:
-        """A mark: the rows so far belong before it."""
+        """End a file at a mark."""
         self._close(mark_name(self._bucket, mark))
 
     def end(self) -> None:
-        """The end of the rows, or of those that count."""
+        """End the last file."""
         self._close(_rest(self._bucket))
 
     def _close(self, name: str) -> None:
@@ -126,37 +126,36 @@ class Keeper:
 
 
 class Keeping:
-    """A chain's part in it: what it gives goes to a keeper, in an epoch with marks."""
+    """The part of a chain that sends its output to a keeper, in an epoch with marks."""
 
     rows: list[tuple[Any, ...]]
     """Rows that wait to be sent on."""
     keeper: Keeper | None = None
     keeps = False
-    """Whether all that was given in this bucket is kept."""
+    """Whether all of this bucket's output is kept."""
     ready: tuple[pa.RecordBatch, ...] = ()
-    """Batches to be sent on before anything else."""
+    """Batches that are sent on before anything else."""
 
     def flush(self) -> pa.RecordBatch:
         raise NotImplementedError
 
     def keep_from(self, bucket: int, task: Task) -> None:
-        """Begin with a bucket."""
+        """Begin to keep the output of a bucket."""
         self.keeps = False
         if task.marks and task.saves:
             folder = kept_folder(Path(task.errors).parent, task.stages[-1].name)
             self.keeper = Keeper(folder, bucket, task.mark_share)
 
-    def _noted(self, made: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _noted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, each kept as it passes."""
         keeper = self.keeper
-        if keeper is None:
-            yield from made
-            return
-        for batch in made:
-            keeper.add(batch)
+        for batch in batches:
+            if keeper is not None:
+                keeper.add(batch)
             yield batch
 
     def _keep_waiting(self) -> None:
-        """Have rows that wait to be sent on kept, and sent on apart from what follows."""
+        """Keep the rows that wait to be sent on, as a batch apart from what follows."""
         if self.keeper is not None and self.keeper.keeps and self.rows:
             batch = self.flush()
             self.keeper.add(batch)
@@ -168,7 +167,7 @@ class Keeping:
             self.keeper.cut(mark)
 
     def _end_kept(self) -> None:
-        """What comes now is not kept: another bucket, or the end of the input."""
+        """Stop keeping: another bucket begins, or the end of the input."""
         self._keep_waiting()
         if self.keeper is not None:
             self.keeper.end()

@@ -1,4 +1,4 @@
-"""What a worker is told: a chain of operators in one epoch, and the states they start from."""
+"""What a worker gets: a chain of operators in one epoch, and the states they start from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from samovar.runtime.exchange.decisions import RecordedDecision
 __all__ = ["MARK_SHARE", "Begun", "Control", "Stage", "Task", "Version"]
 
 MARK_SHARE = 0.02
-"""Of a run's time, what keeping states at marks may take: more would be noticed beside the plain job."""
+"""The share of a run's time that keeping states at marks may take: more would show beside the plain Spark job."""
 
 Control = tuple[tuple[str, int], str, bytes]
 """How a task reaches the coordinator: its address, the run, the secret."""
@@ -42,20 +42,20 @@ class Stage:
     versions: Mapping[int, Version]
     ports: int = 1
     rank: int = 0
-    """Its place in the workflow: what operators give at their end comes in this order."""
+    """Its place in the workflow: what operators produce at the end of their input comes in this order."""
     results: Mapping[int, str] = attribute(default_factory=dict)
-    """In a replay: for each bucket the file that keeps what `log_result` gave."""
+    """In a replay: for each bucket the file that holds what `log_result` returned."""
     given: Mapping[int, int] = attribute(default_factory=dict)
-    """In a replay from a mark on: for each bucket how many tuples it gave before."""
+    """In a replay from a mark on: for each bucket how many tuples it produced before."""
     taken: Mapping[int, tuple[int, ...]] = attribute(default_factory=dict)
     """The same for the tuples it took, port by port."""
     goes_on: Mapping[int, int] = attribute(default_factory=dict)
-    """In an epoch that takes over part of a past one: for each bucket how many of its files are that part's."""
+    """In an epoch that takes over part of a past epoch: for each bucket how many of its files belong to that part."""
 
 
 @dataclass(frozen=True)
 class Begun:
-    """How far a bucket had come in the part of an epoch that is taken over: marks, and what the chain gave."""
+    """How far a bucket was in the part of an epoch that is taken over: its marks, and the files of its output."""
 
     passed: int = 0
     marks: tuple[int, ...] = ()
@@ -72,37 +72,37 @@ class Task:
     """Names the state after this epoch: the attempt."""
     stages: tuple[Stage, ...]
     positions: int
-    """Parts of the position of the chain's output; 0: none is wanted."""
+    """Parts of the position of the chain's output; 0: rows go without positions."""
     stateful: bool
     errors: str
     """Folder for failures."""
     sign: str = ""
-    """A file of the driver's that a worker must see, or else its own files are not seen there; empty: none."""
+    """A file of the driver's: a worker that does not see it writes where the driver does not look; empty: no check."""
     arrival: bool = False
     arrivals: str = ""
     """In a replay: the folder that holds the logged order of arrival."""
     signs: bool = False
-    """Whether each partition that was read to its end is marked: Spark may leave out rows that nothing asks for."""
+    """Whether each partition leaves a file when it is read to its end: Spark may skip rows that nothing asks for."""
     marks: tuple[Position, ...] = ()
     """Positions at which the state is kept on the way."""
     mark_share: float = MARK_SHARE
-    """Of the time, what that may take; marks that would cost more are left out."""
+    """The share of the time that this may take; marks that would cost more are skipped."""
     arrow: bool = False
-    """Whether a function of the user's gives Arrow batches, which are checked."""
-    control: tuple[tuple[str, int], str, bytes] | None = attribute(default=None, repr=False)
-    """Who steers the run: an address, the run's name there and its secret."""
+    """Whether a function of the user's returns Arrow batches, which are checked."""
+    control: Control | None = attribute(default=None, repr=False)
+    """Who steers the run; None: nobody."""
     hold: bool = False
     """Whether a tuple that raises waits for a decision."""
     decided: tuple[RecordedDecision, ...] = ()
-    """In a replay: tuples that were left out or replaced."""
+    """In a replay: tuples that were skipped or replaced."""
     switches: tuple[CodeSwitch, ...] = ()
     """In a replay: where operators switched to other code."""
     saves: bool = True
-    """Whether states are kept when a bucket is done."""
+    """Whether states are written when a bucket is done."""
     begun: Mapping[int, Begun] = attribute(default_factory=dict)
     """In an epoch that goes on from a mark of a past one: where each bucket is."""
     code_versions: Mapping[str, int] = attribute(default_factory=dict)
-    """Versions of operators' code, where it is not what the run began with."""
+    """Versions of operators' code, where it is not the code the run began with."""
 
     @property
     def order_log(self) -> str:

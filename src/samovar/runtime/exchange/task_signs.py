@@ -1,39 +1,29 @@
-"""Signs that a task leaves in the attempt's folder for failures: that it was abandoned, or that nobody steered it."""
+"""Signs that a task leaves for the driver: empty files in the attempt's folder for failures."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from samovar.runtime.exchange.task import Task
 
-__all__ = ["EpochAbandoned", "sign_abandoned", "sign_unattended", "was_abandoned", "was_unattended"]
+__all__ = ["EpochAbandoned", "has_sign", "leave_sign"]
 
-_ABANDONED = "abandoned"
-_UNATTENDED = "unattended"
+Sign = Literal["abandoned", "unattended"]
+"""`abandoned`: the attempt does not count. `unattended`: the task did not reach the coordinator, and may lack code."""
 
 
 class EpochAbandoned(Exception):
     """A task of the epoch was abandoned: the attempt does not count."""
 
 
-def sign_abandoned(task: Task) -> None:
-    _leave(task, _ABANDONED)
-
-
-def sign_unattended(task: Task) -> None:
-    """The task could not reach the coordinator of its run: it may have missed other code."""
-    _leave(task, _UNATTENDED)
-
-
-def was_abandoned(folder: Path) -> bool:
-    return (folder / _ABANDONED).exists()
-
-
-def was_unattended(folder: Path) -> bool:
-    return (folder / _UNATTENDED).exists()
-
-
-def _leave(task: Task, name: str) -> None:
+def leave_sign(task: Task, sign: Sign) -> None:
+    """Leave a sign in the name of a task."""
     folder = Path(task.errors)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).touch()
+    (folder / sign).touch()
+
+
+def has_sign(folder: Path, sign: Sign) -> bool:
+    """Whether a task of the attempt has left a sign."""
+    return (folder / sign).exists()

@@ -1,7 +1,8 @@
-"""What goes wrong in user code inside a worker, as the driver can show it: exceptions, and rows that do not fit.
+"""Errors of user code inside a worker, as the driver shows them: exceptions, and rows that do not fit.
 
 Runs in Spark's Python workers. Nothing here is called while all goes well, except `column`, which makes a column of an
-operator's output and refuses what Arrow would bend in silence: a fraction for an integer, a null where none may be.
+operator's output and raises where Arrow would change a value silently: a fraction in an integer column, a null in a
+column that is NOT NULL.
 """
 
 from __future__ import annotations
@@ -38,20 +39,22 @@ __all__ = [
     "raised",
     "report",
     "shown",
-    "spark_name",
+    "unpicklable",
     "unsaved",
     "wrong_row",
 ]
 
 RAISED = (Exception, SystemExit)
-"""What user code may raise; a worker is not to be ended by sys.exit()."""
+"""What user code may raise: sys.exit() in an operator must not end the worker."""
 
 _LIBRARIES = tuple(
     {sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
     | {str(Path(__file__).parents[2])}
 )
 _FRAMES = 6
+"""Frames of a traceback that are shown: the first two and the last ones."""
 _LOCALS = 8
+"""Names of a frame that are shown with their values."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,16 @@ class Failure:
     traceback: str
     mismatch: bool = False
     during: str = "the end of its input"
-    """What was being done when there is no row."""
+    """What the operator was doing, where there is no row."""
     hint: str = ""
     position: Position = ()
-    """Where the tuple lies that the chain of operators had before it, if rows tell where they lie."""
+    """The position of the tuple that the chain was processing, if its rows have positions."""
     taken: int = 0
-    """How many tuples the chain had taken with that one, in its key partition; 0: it keeps no order."""
+    """How many tuples the chain had taken in its key partition, with that tuple; 0: its order is not kept."""
 
 
 class UserError(Exception):
-    """Ends the work of a task; carries what is to be reported."""
+    """Ends the work of a task; carries the failure to report."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.error)
@@ -93,26 +96,23 @@ def raised(
 
 def _traceback(error: BaseException, row: Any) -> str:
     frames = list(traceback.walk_tb(error.__traceback__))
-    own = [i for i, (frame, _) in enumerate(frames) if not _foreign(frame.f_code.co_filename)]
-    if not own:
+    users = _user_frames(error)
+    if not users:
         return ""
     lines = ["Traceback (most recent call last):"]
-    shown = own if len(own) <= _FRAMES else [*own[:2], *own[2 - _FRAMES :]]
-    for place, i in enumerate(shown):
-        if len(own) > _FRAMES and place == 2:
-            lines.append(f"  ... {len(own) - _FRAMES} calls more ...")
-        frame, number = frames[i]
-        name = frame.f_code.co_filename
-        lines.append(f'  File "{name}", line {number}, in {frame.f_code.co_name}')
-        text = linecache.getline(name, number).strip()
-        if text:
-            lines.append(f"    {text}")
-    known = _locals(frames[own[-1]][0], row)
-    if known:
-        lines.append(f"    with {known}")
-    if own[-1] + 1 < len(frames):
-        last = frames[-1][0].f_code
-        lines.append(f"    (raised in {last.co_name}, {_short_path(last.co_filename)}, line {frames[-1][1]})")
+    for frame, number in users:
+        code = frame.f_code
+        text = linecache.getline(code.co_filename, number).strip()
+        lines.append(f'  File "{code.co_filename}", line {number}, in {code.co_name}')
+        lines[-1] += f"\n    {text}" if text else ""
+    if len(users) > _FRAMES:
+        lines[3 : 2 - _FRAMES] = [f"  ... {len(users) - _FRAMES} calls more ..."]
+    if values := _locals(users[-1][0], row):
+        lines.append(f"    with {values}")
+    frame, number = frames[-1]
+    if frame is not users[-1][0]:
+        code = frame.f_code
+        lines.append(f"    (raised in {code.co_name}, {_short_path(code.co_filename)}, line {number})")
     lines.append("".join(traceback.format_exception_only(error)).strip()[:1000])
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and repr(cause) != repr(error):
@@ -122,18 +122,24 @@ def _traceback(error: BaseException, row: Any) -> str:
 
 def frames_of(error: BaseException) -> list[TracebackFrame]:
     """The frames of user code that an exception went through, with the values of their names as text."""
-    made = []
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    frames = []
+    for frame, line in _user_frames(error)[-_FRAMES:]:
         code = frame.f_code
-        if not _foreign(code.co_filename):
-            text = linecache.getline(code.co_filename, line).strip()
-            names = {n: v for n, v in frame.f_locals.items() if n != "self" and not n.startswith("__")}
-            plain = {n: shown(v) for n, v in names.items() if not isinstance(v, types.ModuleType | type)}
-            made.append(TracebackFrame(code.co_filename, line, code.co_name, text, plain))
-    return made[-_FRAMES:]
+        text = linecache.getline(code.co_filename, line).strip()
+        names = {n: v for n, v in frame.f_locals.items() if n != "self" and not n.startswith("__")}
+        values = {n: shown(v) for n, v in names.items() if not isinstance(v, types.ModuleType | type)}
+        frames.append(TracebackFrame(code.co_filename, line, code.co_name, text, values))
+    return frames
+
+
+def _user_frames(error: BaseException) -> list[tuple[types.FrameType, int]]:
+    """The frames of user code that an exception went through, each with its line."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in frames if not _foreign(frame.f_code.co_filename)]
 
 
 def _foreign(file: str) -> bool:
+    """Whether a file belongs to Python, Spark, Samovar or another library. Operators given as text are the user's."""
     if file.startswith("<operator"):
         return False
     return file.startswith(("<", "pyarrow/", *_LIBRARIES)) or "pyspark.zip" in file or "/pyspark/" in file
@@ -144,36 +150,38 @@ def _short_path(file: str) -> str:
 
 
 def _locals(frame: types.FrameType, row: Any) -> str:
-    """Small values of the names in a frame; what is a module, function, operator or the row itself is left out."""
+    """The values of the names in a frame, in short; without modules, functions, the operator and the row itself."""
     parts = []
     for name, value in frame.f_locals.items():
-        plain = not isinstance(value, types.ModuleType | types.FunctionType | type | types.GeneratorType)
-        if name in ("self", "port") or name.startswith("__") or value is row or not plain:
+        hidden = isinstance(value, types.ModuleType | types.FunctionType | type | types.GeneratorType)
+        if name in ("self", "port") or name.startswith("__") or value is row or hidden:
             continue
-        try:
-            text = repr(value)
-        except Exception:
-            continue
-        if "\n" in text:
-            text = f"<{type(value).__name__}>"
-        parts.append(f"{name} = {text if len(text) <= 80 else text[:77] + '...'}")
+        text = shown(value, 80)
+        parts.append(f"{name} = <{type(value).__name__}>" if "\n" in text else f"{name} = {text}")
     return ", ".join(parts[:_LOCALS])
 
 
 def unsaved(operator: str, instance: Any, error: BaseException, hint: str | None) -> Failure:
-    """State that cannot be pickled, by the name of the attribute."""
+    """The failure for a state that cannot be pickled."""
+    text = f"an error as its state was saved: {error}"
+    if (attribute := unpicklable(instance)) is not None:
+        name, cause = attribute
+        kind = type(vars(instance)[name]).__name__.replace("State", "")
+        text = f"an error as its state was saved: '{name}' ({kind}) cannot be pickled: {cause}"
+    return Failure(operator, None, text, "", during="the end of the epoch", hint=hint or "")
+
+
+def unpicklable(thing: Any) -> tuple[str, Exception] | None:
+    """The first attribute of an object that cannot be pickled, and why; None: all can."""
     from pyspark import cloudpickle
 
-    for name, value in vars(instance).items():
+    for name, value in getattr(thing, "__dict__", {}).items():
         try:
-            cloudpickle.dumps(value)
-        except Exception as cause:
-            kind = type(value).__name__.replace("State", "")
-            text = f"an error as its state was saved: '{name}' ({kind}) cannot be pickled: {cause}"
-            break
-    else:
-        text = f"an error as its state was saved: {error}"
-    return Failure(operator, None, text, "", during="the end of the epoch", hint=hint or "")
+            if name != "_sv_params":
+                cloudpickle.dumps(value)
+        except Exception as error:
+            return str(name), error
+    return None
 
 
 # --- rows that do not fit -------------------------------------------------------------------------------------------
@@ -181,25 +189,25 @@ def unsaved(operator: str, instance: Any, error: BaseException, hint: str | None
 
 def column(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Values as a column of an operator's output. Raises ValueError or an error of Arrow's when one does not fit."""
-    made = pa.array(values, type=field.type, from_pandas=False)
-    if made.null_count and not field.nullable:
-        raise ValueError("a null where none may be")
+    array = pa.array(values, type=field.type, from_pandas=False)
+    if array.null_count and not field.nullable:
+        raise ValueError("a null in a column that is NOT NULL")
     kind = field.type
     if pa.types.is_integer(kind):
         if any(issubclass(t, float) for t in set(map(type, values))) and any(
             isinstance(v, float) and not v.is_integer() for v in values
         ):
-            raise ValueError("a fraction where an integer is wanted")
+            raise ValueError("a fraction in an integer column")
     elif pa.types.is_struct(kind):
         for i in range(kind.num_fields):
             inner = kind.field(i)
-            if not inner.nullable and made.field(i).null_count > made.null_count:
-                raise ValueError(f"a null in '{inner.name}' where none may be")
-    return made
+            if not inner.nullable and array.field(i).null_count > array.null_count:
+                raise ValueError(f"a null in '{inner.name}', which is NOT NULL")
+    return array
 
 
 def fits(value: Any, field: pa.Field) -> bool:
-    """Whether a value can stand in a column."""
+    """Whether a value fits a column."""
     try:
         column([value], field)
     except Exception:
@@ -210,59 +218,65 @@ def fits(value: Any, field: pa.Field) -> bool:
 def misfit(operator: str, row: dict[str, Any] | None, value: Any, field: pa.Field) -> Failure:
     """A value of an output row that does not fit its column."""
     got = "None" if value is None else f"{type(value).__name__} {shown(value)}"
-    wanted = spark_name(field.type) + ("" if field.nullable else " not null")
+    wanted = _spark_name(field.type) + ("" if field.nullable else " not null")
     inside = _inside(value, field)
     hint = ""
     if value is None:
-        hint = f"Give a value, or leave out NOT NULL in `output`: '{field.name} {spark_name(field.type)}'."
+        hint = f"Give a value, or drop NOT NULL from `output`: '{field.name} {_spark_name(field.type)}'."
     elif isinstance(value, int) and pa.types.is_integer(field.type):
         hint = f"The number does not fit: write '{field.name} bigint' in `output`."
     elif isinstance(value, float) and math.isfinite(value) and pa.types.is_integer(field.type):
         hint = f"Round it first, or write '{field.name} double' in `output`."
-    return Failure(
-        operator, row, f"expected {wanted} in '{field.name}', got {got}{inside}", "", mismatch=True, hint=hint
-    )
+    return _mismatch(operator, f"expected {wanted} in '{field.name}', got {got}{inside}", row, hint=hint)
+
+
+def _mismatch(
+    operator: str, text: str, row: dict[str, Any] | None = None, *, hint: str = "", during: str = ""
+) -> Failure:
+    return Failure(operator, row, text[:800], "", True, during or Failure.during, hint)
 
 
 def wrong_row(operator: str, row: dict[str, Any] | None, names: Sequence[str], got: Any) -> Failure:
-    """Something that is no row, or a row that lacks columns."""
+    """An output that is not a row, or a row that lacks columns."""
     wanted = ", ".join(names)
     if not isinstance(got, Mapping):
         hint = "Yield mappings such as {" + ", ".join(f"'{n}': ..." for n in names[:3]) + "}."
         if isinstance(got, str) and (got in names or (isinstance(row, Mapping) and got in row)):
             hint = "process() returned a row instead of yielding it: write `yield row`, or return a list of rows."
         text = f"expected a row with {wanted}, got {type(got).__name__} {shown(got)}"
-        return Failure(operator, row, text, "", mismatch=True, hint=hint)
+        return _mismatch(operator, text, row, hint=hint)
     lacking = [n for n in names if n not in got]
     text = f"expected {wanted}, got a row with {', '.join(map(str, got)) or 'nothing'} (missing: {', '.join(lacking)})"
     hint = f"Add {', '.join(lacking[:3])} to the row, or take it out of `output`."
-    return Failure(operator, row, text[:800], "", mismatch=True, hint=hint)
+    return _mismatch(operator, text, row, hint=hint)
 
 
-def batch_misfit(operator: str, made: Any, schema: pa.Schema, *, by_name: bool) -> Failure | None:
-    """What is wrong with a batch that a function or operator gave; None when it can be used."""
+def batch_misfit(operator: str, batch: Any, schema: pa.Schema, *, by_name: bool) -> Failure | None:
+    """What is wrong with a batch of a function's or an operator's output; None when it fits."""
     where = "its output"
-    if not isinstance(made, pa.RecordBatch):
-        text = f"expected Arrow record batches (pyarrow.RecordBatch), got {type(made).__name__} {shown(made)}"
-        return Failure(operator, None, text, "", mismatch=True, during=where)
-    names = made.schema.names
+    if not isinstance(batch, pa.RecordBatch):
+        text = (
+            f"expected Arrow record batches (pyarrow.RecordBatch), got {type(batch).__name__} {shown(batch)}"
+        )
+        return _mismatch(operator, text, during=where)
+    names = batch.schema.names
     lacking = [n for n in schema.names if n not in names] if by_name else []
     if lacking or len(names) < len(schema.names):
         text = f"expected columns {', '.join(schema.names)}, got {', '.join(names) or 'none'}"
-        return Failure(operator, None, text[:800], "", mismatch=True, during=where)
+        return _mismatch(operator, text, during=where)
     for i, field in enumerate(schema):
-        array = made.column(names.index(field.name) if by_name else i)
+        array = batch.column(names.index(field.name) if by_name else i)
         if not field.nullable and array.null_count:
             return misfit(operator, None, None, field)
         if by_name and not array.type.equals(field.type):
             try:
                 array.cast(field.type)
             except Exception as error:
-                text = f"expected {spark_name(field.type)} in '{field.name}', got {array.type}: {error}"
-                return Failure(operator, None, text[:400], "", mismatch=True, during=where)
+                text = f"expected {_spark_name(field.type)} in '{field.name}', got {array.type}: {error}"
+                return _mismatch(operator, text[:400], during=where)
         elif not by_name and _differs(array.type, field.type):
-            text = f"expected {spark_name(field.type)} as column {i + 1} ('{field.name}'), got {array.type}"
-            return Failure(operator, None, text, "", mismatch=True, during=where)
+            text = f"expected {_spark_name(field.type)} as column {i + 1} ('{field.name}'), got {array.type}"
+            return _mismatch(operator, text, during=where)
     return None
 
 
@@ -275,21 +289,21 @@ def _differs(got: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _inside(value: Any, field: pa.Field) -> str:
-    """Where in a nested value the trouble is."""
+    """Which part of a nested value does not fit; empty for a plain value."""
     kind = field.type
     if pa.types.is_struct(kind) and isinstance(value, Mapping):
         for i in range(kind.num_fields):
             inner = kind.field(i)
             if not fits(value.get(inner.name), inner):
-                return f": '{field.name}.{inner.name}' is {shown(value.get(inner.name))}, not {spark_name(inner.type)}"
+                return f": '{field.name}.{inner.name}' is {shown(value.get(inner.name))}, not {_spark_name(inner.type)}"
     elif pa.types.is_list(kind) and isinstance(value, list | tuple):
         for i, item in enumerate(value):
             if not fits(item, kind.value_field):
-                return f": item {i} is {shown(item)}, not {spark_name(kind.value_type)}"
+                return f": item {i} is {shown(item)}, not {_spark_name(kind.value_type)}"
     return ""
 
 
-def spark_name(kind: pa.DataType) -> str:
+def _spark_name(kind: pa.DataType) -> str:
     """An Arrow type as `output` spells it."""
     names = {
         pa.int8(): "tinyint",
@@ -310,17 +324,17 @@ def spark_name(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
-        return f"array<{spark_name(kind.value_type)}>"
+        return f"array<{_spark_name(kind.value_type)}>"
     if pa.types.is_map(kind):
-        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+        return f"map<{_spark_name(kind.key_type)},{_spark_name(kind.item_type)}>"
     if pa.types.is_struct(kind):
         inner = (kind.field(i) for i in range(kind.num_fields))
-        return "struct<" + ",".join(f"{f.name}:{spark_name(f.type)}" for f in inner) + ">"
+        return "struct<" + ",".join(f"{f.name}:{_spark_name(f.type)}" for f in inner) + ">"
     return str(kind)
 
 
 def report(folder: Path, failure: Failure) -> None:
-    """Leave a failure where the driver looks for it; once, if several tasks fail alike."""
+    """Write a failure into the folder where the driver looks; once, if several tasks fail in the same way."""
     try:
         body = pickle.dumps(failure)
     except Exception:

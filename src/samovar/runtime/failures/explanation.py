@@ -1,4 +1,4 @@
-"""From what Spark raises to what a person can act on: which operator, which row, what to do."""
+"""From Spark's exceptions to errors that people can act on: which operator, which row, what to do."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ __all__ = ["damage_in", "explain_failure", "explain_start", "what_was_lost"]
 
 log = logging.getLogger("samovar.failures")
 
+# Texts of Spark, Java and the operating system that tell the kinds of failure apart: they raise no classes for them.
 _FULL = ("No space left on device", "Disk quota exceeded", "ENOSPC")
 _GONE = (
     "SparkContext was shut down",
@@ -64,7 +65,7 @@ _LOST = (
 
 
 def explain_failure(context: RunContext, error: BaseException) -> BaseException:
-    """The error to show for what ended a run. Runs Spark jobs to find operator and row when an expression failed."""
+    """The error to show for the exception that ended a run. Runs Spark jobs to find the operator and row at fault."""
     if isinstance(error, SamovarError) or not isinstance(error, Exception):
         return error
     text = str(error)
@@ -75,7 +76,7 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         )
     if any(sign in text for sign in _GONE) or _stopped(context.spark):
         done = len(context.history.epochs)
-        kept = f"{done} epochs are committed: go on with" if done else "Start it anew, or go on with"
+        kept = f"{done} epochs are committed: go on with" if done else "Start it again, or go on with"
         return EnvironmentProblem(
             "The Spark session ended while the run was going on.",
             hint=f"{kept} sv.open({str(context.recording.path)!r}).resume(). "
@@ -88,37 +89,38 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
     if (damage := damage_in(text, context.recording.path)) is not None:
         return damage
     epoch = len(context.history.epochs)
-    said = SparkError.of(error)
+    spark_error = SparkError.of(error)
     try:
-        found = RowSearch(context).find(said)
-    except Exception:  # what is known already is worth showing
+        row = RowSearch(context).find(spark_error)
+    except Exception:  # the error itself is worth showing without operator and row
         log.debug("the search for the cause failed", exc_info=True)
-        found = None
-    if found is None:
+        row = None
+    if row is None:
         operator = context.working
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
-        return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
-    return _to_show(context, found, epoch)
+        text = f"{about} in epoch {epoch}: {spark_error.text}"
+        return RunError(text, operator=operator, hint=_advice(spark_error, None))
+    return _to_show(context, row, epoch)
 
 
 def damage_in(text: str, recording: Path) -> RecordingError | None:
-    """What an error of Spark's says of a file of a recording that cannot be used; None: nothing.
+    """The error for a damaged file of a recording that a text of Spark's names; None: it names none.
 
-    Workers check what they read themselves; Spark names the file that it cannot read.
+    Workers check the files they read and raise our own errors; Spark names the file that it cannot read.
     """
-    if (told := _UNUSABLE.search(text)) is not None:
-        kind = RecordingCorrupt if told.group(1) == "RecordingCorrupt" else RecordingError
-        return kind(told.group(2), hint=told.group(3) or DAMAGED)
+    if (raised := _UNUSABLE.search(text)) is not None:
+        kind = RecordingCorrupt if raised.group(1) == "RecordingCorrupt" else RecordingError
+        return kind(raised.group(2), hint=raised.group(3) or DAMAGED)
     named = _UNREADABLE.search(text)
     path = "/" + unquote(named.group(1)).lstrip("/") if named else ""
     if not path.startswith(f"{recording}/"):
         return None
-    forget(Path(path))  # a bit may flip behind the file's looks: whoever resumes must not trust those
+    forget(Path(path))  # size and time do not show a flipped bit: a resumed run must read the file again
     return RecordingCorrupt(f"{path} cannot be read: it is damaged, or gone.", hint=DAMAGED)
 
 
 def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError | None:
-    """The error to show for what kept a run from starting; None when it explains itself."""
+    """The error to show for an exception at the start of a run; None when it explains itself."""
     if isinstance(error, SamovarError):
         return None
     if any(sign in str(error) for sign in _GONE) or (spark is not None and _stopped(spark)):
@@ -127,13 +129,14 @@ def explain_start(spark: SparkSession | None, error: Exception) -> SamovarError 
             hint="Make a new one (SparkSession.builder.getOrCreate()), or leave spark= out.",
         )
     if isinstance(error, SPARK_ERRORS):
-        said = SparkError.of(error)
-        return RunError(f"Spark could not prepare the run: {said.text}", hint=_advice(said, None))
+        spark_error = SparkError.of(error)
+        text = f"Spark could not prepare the run: {spark_error.text}"
+        return RunError(text, hint=_advice(spark_error, None))
     return None
 
 
 def what_was_lost(error: BaseException) -> str | None:
-    """In a few words, what Spark lost (a Python worker, an executor, what it held); None for any other failure."""
+    """In a few words, what Spark lost (a Python worker, an executor, its data); None for any other failure."""
     if isinstance(error, SamovarError) or not isinstance(error, SPARK_ERRORS):
         return None
     text = str(error)
@@ -141,12 +144,12 @@ def what_was_lost(error: BaseException) -> str | None:
 
 
 def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
+    """The error for a row that was found to make Spark fail."""
     op = context.plan.graph.ops[found.operator]
-    said = found.said
+    error = found.said
     if isinstance(op, ops.SOURCES):
-        return _source_problem(context, op, said)
-    crashed = "exited unexpectedly" in said.message or "crashed" in said.message
-    if crashed:
+        return _source_problem(context, op, error)
+    if "exited unexpectedly" in error.message or "crashed" in error.message:
         return OperatorFailed(
             op.name,
             row=None,
@@ -160,7 +163,7 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
         return OutputMismatch(
             op.name,
             row=None,
-            error=re.sub(r"^PySpark\w+: | It can be caused by.*$", "", said.message),
+            error=re.sub(r"^PySpark\w+: | It can be caused by.*$", "", error.message),
             traceback="",
             epoch=epoch,
             during="its output",
@@ -168,18 +171,18 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
         )
     return ExpressionFailed(
         op.name,
-        error=said.text,
+        error=error.text,
         row=found.row,
         epoch=epoch,
-        hint=_advice(said, op),
+        hint=_advice(error, op),
         note=found.note,
-        traceback=said.python,
+        traceback=error.python,
     )
 
 
-def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceError:
+def _source_problem(context: RunContext, op: Op, error: SparkError) -> SourceError:
     source = context.sources[op.name]
-    if "MALFORMED" in said.condition or "failfast" in str(source.options.get("mode", "")).lower():
+    if "MALFORMED" in error.condition or "failfast" in str(source.options.get("mode", "")).lower():
         covers = context.range
         units = covers.units.get(op.name, (0, len(source.units))) if covers else (0, len(source.units))
         bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
@@ -191,38 +194,35 @@ def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceErro
                 operator=op.name,
                 hint='Mend the file, or read it with mode="PERMISSIVE": such rows are then kept as rejected.',
             )
-    named = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", said.message)
+    named = re.search(r"reading file (?:file:/*)?(/?\S+?)\.(?:\s|$)", error.message)
     where = "/" + named.group(1).lstrip("/") if named else ", ".join(getattr(op, "path", ()))
-    detail = re.sub(r"^Encountered error while reading file \S+\s*", "", said.message)
+    detail = re.sub(r"^Encountered error while reading file \S+\s*", "", error.message)
     return SourceError(
-        f"Expected {source.format} data that can be read, got a file that cannot: {where}"
-        + (f"\n    {detail}" if detail else ""),
+        f"Spark cannot read {where} as {source.format}" + (f":\n    {detail}" if detail else "."),
         operator=op.name,
         hint="All files of a source need the same columns and types: move this one away or rewrite it."
-        if "MISMATCH" in said.condition
+        if "MISMATCH" in error.condition
         else "The file is damaged or of another format: replace it, or move it out of the folder.",
     )
 
 
-def _advice(said: SparkError, op: Op | None) -> str | None:
-    condition = f"{said.condition} {said.message}"
-    coerced = isinstance(op, ops.Union | ops.Join)
-    if "DIVIDE_BY_ZERO" in condition or "Division by zero" in condition or "REMAINDER_BY_ZERO" in condition:
-        return "Filter such rows out first, or use try_divide(a, b), which gives null."
-    if "CAST_INVALID_INPUT" in condition and coerced:
+def _advice(error: SparkError, op: Op | None) -> str | None:
+    """A hint for an error of an expression."""
+    text = f"{error.condition} {error.message}"
+    if "CAST_INVALID_INPUT" in text and isinstance(op, ops.Union | ops.Join):
         kind = "columns of a union" if isinstance(op, ops.Union) else "two sides of a join condition"
         return (
             f"The {kind} differ in type, so Spark casts: cast one side yourself, or use try_cast(... AS ...)."
         )
-    if "CAST" in condition or "CANNOT_PARSE" in condition:
+    if re.search("DIVIDE_BY_ZERO|Division by zero|REMAINDER_BY_ZERO", text):
+        return "Filter such rows out first, or use try_divide(a, b), which gives null."
+    if re.search("CAST|CANNOT_PARSE", text):
         return "Clean the value first, or use try_cast(... AS ...), which gives null."
-    if "OVERFLOW" in condition or "NUMERIC_VALUE_OUT_OF_RANGE" in condition:
+    if re.search("OVERFLOW|NUMERIC_VALUE_OUT_OF_RANGE", text):
         return "Cast to a wider type first (decimal(38, 0), double), or use try_add / try_multiply / try_sum."
-    if "INVALID_ARRAY_INDEX" in condition or "INVALID_INDEX_OF_ZERO" in condition:
+    if re.search("INVALID_ARRAY_INDEX|INVALID_INDEX_OF_ZERO", text):
         return "Use get(array, index) or try_element_at(array, position), which give null."
-    if said.python:
-        return "Handle such values in the function, or filter the rows out before."
-    return None
+    return "Handle such values in the function, or filter the rows out before." if error.python else None
 
 
 def _stopped(spark: SparkSession) -> bool:

@@ -17,7 +17,7 @@ from samovar.record.log import EpochFailed
 from samovar.record.state_files import is_mark
 from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.delivery import carried_by
-from samovar.runtime.exchange.task_signs import EpochAbandoned, was_abandoned
+from samovar.runtime.exchange.task_signs import EpochAbandoned, has_sign
 from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.spark.shared_storage import not_seen
 
@@ -34,7 +34,7 @@ def raise_failures(epoch: Epoch) -> None:
         return
     for path in sorted(folder.glob("*.failure")):
         raise _to_raise(epoch, pickle.loads(path.read_bytes()))
-    if was_abandoned(folder):
+    if has_sign(folder, "abandoned"):
         raise EpochAbandoned(f"A task of epoch {epoch.number} was given up.")
 
 

@@ -1,4 +1,4 @@
-"""Spark's exceptions, cut down to what a person can use."""
+"""Spark's exceptions as a condition, a message and the user's traceback, without Java's stack."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pyspark.errors import PySparkException
 __all__ = ["SPARK_ERRORS", "SparkError"]
 
 SPARK_ERRORS = (PySparkException, Py4JError)
-"""What a failed job raises: the second where PySpark does not know the exception, as when stages fail at once."""
+"""What a failed job raises. PySpark passes py4j's on where it does not know Java's exception."""
 
 
 @dataclass(frozen=True)
 class SparkError:
-    """An exception of Spark's without its stack."""
+    """An exception of Spark's, read from its text."""
 
     condition: str
     message: str
@@ -39,29 +39,26 @@ class SparkError:
         if python:
             lines = python.splitlines()
             return cls(condition, lines[-1], tuple(fragments), python if len(lines) > 1 else "")
-        wanted = re.search(r"\[([A-Z][A-Z_0-9.]+)\] ?([^\n]*(?:\n(?!==|\tat |JVM)[^\n]+)?)", text)
-        if wanted:
-            condition, line = condition or wanted.group(1), wanted.group(2)
+        coded = re.search(r"\[([A-Z][A-Z_0-9.]+)\] ?([^\n]*(?:\n(?!==|\tat |JVM)[^\n]+)?)", text)
+        if coded:
+            condition, line = condition or coded.group(1), coded.group(2)
+        elif causes := re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text):
+            line = causes[-1]
         else:
-            causes = re.findall(r"Caused by: [\w.$]+: ([^\n]+)", text)
             lines = [ln.strip() for ln in text.splitlines() if ln.strip()]
-            line = (
-                causes[-1]
-                if causes
-                else next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
-            )
+            line = next((ln for ln in lines if not ln.startswith(("py4j.", "at "))), text)
         line = re.sub(r"\s*SQLSTATE: \w+", "", line)
         line = re.sub(r' If necessary set "[\w.]+" to "false" to bypass this error\.', "", line)
         return cls(condition, line.strip()[:600], tuple(fragments))
 
     @property
     def line(self) -> str:
-        """The message's first line, without condition and SQLSTATE: enough inside another message."""
+        """The message's first line, without condition and SQLSTATE, to be part of another message."""
         return next(iter(self.message.splitlines()), "") or self.condition or "(no message)"
 
     @property
     def text(self) -> str:
-        """In a line or two: the message, and the expression it is about."""
+        """The message, and on a second line the expression it is about."""
         about = f"\n    in: {self.fragments[0]}" if self.fragments and not self.python else ""
         return f"{self.message}{about}"
 

@@ -14,14 +14,15 @@ from samovar.graph.state import declared
 
 __all__ = ["breakpoint_on"]
 
-OWN = ("row", "port")
-"""Names a condition may use beside columns and states."""
+ARGUMENTS = ("row", "port")
+"""The arguments of `process`, which a condition may use beside columns and states."""
 
 
 def breakpoint_on(
     name: str, operator: str, condition: str, columns: Mapping[str, Any], instance: Operator
 ) -> m.Breakpoint:
-    """A breakpoint by a condition on a Python operator. Raises RunError for a condition that cannot be meant."""
+    """A breakpoint by a condition on a Python operator. Raises RunError for a condition that could never be evaluated:
+    one that is no Python expression, or has unknown names."""
     try:
         tree = ast.parse(condition.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
@@ -31,7 +32,7 @@ def breakpoint_on(
             hint="Write it over columns and states: \"amount > 1000 and customer == 'Bob'\".",
         ) from None
     states = {*declared(type(instance)), *(n for n in vars(instance) if not n.startswith("_sv_"))}
-    known = {*states, *columns, *OWN}
+    known = {*states, *columns, *ARGUMENTS}
     bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {a.arg for n in ast.walk(tree) if isinstance(n, ast.Lambda) for a in n.args.args}
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} - bound

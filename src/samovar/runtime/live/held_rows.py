@@ -1,12 +1,13 @@
-"""Holding a row on which an expression failed inside Spark: found by splitting its epoch, decided about by somebody.
+"""Holding a row on which an expression failed inside Spark, until a person decides about it.
 
-The decisions of the present epoch are in the run's context; what becomes of the rows is in `row_repair.py`.
+The row is found by splitting its epoch (`row_search.py`). The decisions of the present epoch are in the run's context;
+`row_repair.py` carries them out.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from samovar.control import events as e
@@ -32,7 +33,7 @@ def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
     operator, row = str(failure.operator), dict(failure.row or {})
     number = _number(context, operator, row)
     if any(d.operator == operator and d.number == number for d in context.mended):
-        raise failure  # it was left out or replaced, and yet it came again
+        raise failure  # the row was skipped or replaced, and yet it failed again
     epoch = len(context.history.epochs)
     condition = SparkError.of(error).condition
     held = m.Held(
@@ -55,7 +56,7 @@ def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
 
 
 def _can_be_held(context: RunContext, failure: ExpressionFailed) -> bool:
-    """Whether a single row of a single input is to blame, whose columns have names of their own."""
+    """Whether one row of one input failed, and the names of its columns differ."""
     plan, name = context.plan, str(failure.operator)
     if failure.row is None or len(plan.graph.ops[name].inputs) != 1:
         return False
@@ -67,6 +68,5 @@ def _can_be_held(context: RunContext, failure: ExpressionFailed) -> bool:
 
 def _number(context: RunContext, operator: str, row: Mapping[str, Any]) -> int:
     schema = context.plan.schemas[context.plan.graph.ops[operator].inputs[0]]
-    values: Sequence[Any] = [row[n] for n in schema.names]
-    df = context.spark.createDataFrame([tuple(values)], schema)
+    df = context.spark.createDataFrame([tuple(row[n] for n in schema.names)], schema)
     return int(df.select(mark_of(df)).collect()[0][0])

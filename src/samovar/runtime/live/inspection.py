@@ -1,4 +1,4 @@
-"""What is seen of an operator while its run goes on: states in workers now, tuples in flight, states of epoch ends."""
+"""Operators seen while their run goes on: states in workers now, tuples in flight, states of epoch ends."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class Part:
     state: dict[str, Any]
     worker: str = ""
     tuples: int | None = None
-    """How many tuples of the epoch the operator has begun in this partition, if that is known."""
+    """Tuples of the epoch that the operator has begun in this partition, if that is known."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The state of an operator. Consistent: of an epoch's end. Else each part is that of its worker's own instant."""
+    """The state of an operator: of one moment if `consistent`, else each part is of another instant."""
 
     operator: str
     epoch: int
-    """How many epochs were committed."""
+    """The number of committed epochs."""
     parts: tuple[Part, ...]
     note: str = ""
     still: bool = False
@@ -80,7 +80,7 @@ class Inspection:
 
 @dataclass(frozen=True)
 class InFlight:
-    """Tuples that workers have taken in for an operator and not finished; `more`: how many are not listed."""
+    """Tuples that workers have taken in for an operator and not finished; `more`: the number that is not listed."""
 
     operator: str
     rows: tuple[dict[str, Any], ...]
@@ -104,15 +104,12 @@ class WorkerFigures:
 
 def figures_of(desk: Desk) -> tuple[WorkerFigures, ...]:
     """The last figures of workers that have a task, by operator."""
-    made = []
-    for worker, task in desk.busy:
-        told = desk.progress.get(worker)
-        if told is None or told.task != task.task:
-            continue
-        for name, f in told.operators.items():
-            figures = (f.taken, f.given, f.busy, f.queue, f.entries, f.size)
-            made.append(WorkerFigures(name, worker, task.epoch, *figures))
-    return tuple(sorted(made, key=lambda one: (one.operator, one.worker)))
+    figures = [
+        WorkerFigures(name, worker, task.epoch, f.taken, f.given, f.busy, f.queue, f.entries, f.size)
+        for worker, task, operators in desk.figures
+        for name, f in operators.items()
+    ]
+    return tuple(sorted(figures, key=lambda one: (one.operator, one.worker)))
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,7 @@ class HeldTuple:
     locals: dict[str, str]
     """Names where it raised, with their values as text."""
     state: str
-    """The operator's state as text, with what the tuple has changed in it so far."""
+    """The operator's state as text, including the changes of the held tuple so far."""
 
     def __str__(self) -> str:
         shown = "{" + ", ".join(f"{k}: {v!r}" for k, v in self.row.items()) + "}" if self.row else "its end"
@@ -136,7 +133,7 @@ class HeldTuple:
 
 
 def held_tuple(held: m.Held) -> HeldTuple:
-    """What a worker told of a tuple it holds."""
+    """A held tuple as people see it, from the worker's report."""
     lines = ["Traceback (most recent call last):"] if held.frames else []
     for frame in held.frames:
         lines.append(f'  File "{frame.file}", line {frame.line}, in {frame.function}')
@@ -161,7 +158,7 @@ def check_python(context: RunContext, operator: str) -> None:
         raise UnknownName(operator, known, what="an operator of the run")
     if not isinstance(known[operator], ops.Python):
         raise RunError(
-            f"Expected a Python operator, got '{operator}', which Spark runs by itself.",
+            f"Expected a Python operator, got '{operator}', which Spark runs.",
             operator=operator,
             hint="Its state after any epoch is in the recording: sv.open(run.recording).jump(epoch=...).state(...).",
         )
@@ -169,7 +166,7 @@ def check_python(context: RunContext, operator: str) -> None:
 
 @dataclass(frozen=True)
 class Present:
-    """The epoch under way as far as it has come: what its tasks that are done left, and the code they ended with."""
+    """The epoch under way: the state files of its tasks that have ended, and the code they ended with."""
 
     fact: EpochCommitted
     code: dict[tuple[str, int], bytes]
@@ -183,9 +180,9 @@ def present_epoch(context: RunContext, desk: Desk) -> Present:
     folder = context.recording.epoch_folder(fact)
     state: dict[str, tuple[StateFile, ...]] = {}
     for name, op in context.plan.graph.ops.items():
-        own = folder / "state" / slug_unique(name)
-        if isinstance(op, ops.Python) and own.is_dir():
-            headers = [read_header(p, check=False) for p in sorted(own.glob("[0-9]*.*")) if not is_mark(p)]
+        states = folder / "state" / slug_unique(name)
+        if isinstance(op, ops.Python) and states.is_dir():
+            headers = [read_header(p, check=False) for p in sorted(states.glob("[0-9]*.*")) if not is_mark(p)]
             files = [StateFile(h.bucket, h.full, 0, h.entries) for h in headers]
             state[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
     known = {(n, c.version): c.body for n, codes in desk.machine.codes.all.items() for c in codes}
@@ -196,9 +193,9 @@ def present_epoch(context: RunContext, desk: Desk) -> Present:
 def inspection(
     context: RunContext, operator: str, answer: i.CommandAnswer | None, present: Present | None = None
 ) -> Inspection:
-    """What workers told, and the last epoch's end for the key partitions they told nothing of.
+    """The states that workers sent, and those of the last epoch's end for key partitions that no worker sent.
 
-    `present`: the epoch under way as far as it has come, if nothing moves in it.
+    `present`: the epoch under way, if nothing moves in it.
     """
     epochs = list(context.history.epochs)
     done = epochs
@@ -247,7 +244,7 @@ def snapshot(context: RunContext, steering: Steering, operators: Sequence[str]) 
 
 
 def in_flight(operator: str, answer: i.CommandAnswer) -> InFlight:
-    """What workers told."""
+    """The tuples that workers sent."""
     rows: list[dict[str, Any]] = []
     more = 0
     for worker, given in answer.given:

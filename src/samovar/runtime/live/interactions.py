@@ -1,9 +1,10 @@
 """Interactions of a running job: who asked, when, and which moment that was.
 
-A request costs the run nothing: it is noted with its time and, where workers count, with how many tuples the operator
-had taken by then, as they told last (twice a second). When the epoch it fell into is committed, that number is the
-interaction's moment. For operators that Spark runs by itself, and for a timer, which asks at regular times, the share
-of the epoch's time that had passed stands for the share of its tuples.
+A request costs the run nothing: it is noted with its time and, for a Python operator, with the number of tuples that
+the operator had taken, as its workers reported last (twice a second, and when they stop). When the epoch of the request
+is committed, that number is the interaction's moment. For operators that Spark runs, which report nothing, and for a
+timer, whose moments are spread evenly, the share of the epoch's time that had passed stands for the share of its
+tuples.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from samovar.record.log import Counters, EpochCommitted, Interaction
 __all__ = ["Interactions"]
 
 TICKS = 100_000
-"""Interactions a timer makes at most in one epoch."""
+"""Interactions of a timer in one epoch at most: a short timer over a long epoch must not fill the log."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class _Asked:
     note: str
     by: str = "person"
     tuples: int | None = None
-    """How many tuples of the run the operator had taken, as its workers told; None: nobody told."""
+    """Tuples of the run that the operator had taken, as its workers reported; None: it has no workers that report."""
 
 
 @dataclass
@@ -58,7 +59,7 @@ class Interactions:
     def ask(
         self, operator: str, note: str = "", *, at: float | None = None, tuples: int | None = None
     ) -> str:
-        """Note a request; returns its name. `tuples`: how many the operator had taken, if that is known."""
+        """Note a request; returns its name. `tuples`: the number that the operator had taken, if that is known."""
         request = _Asked(self.new_id(), time.time() if at is None else at, operator, note, tuples=tuples)
         with self._lock:
             self._asked.append(request)
@@ -108,9 +109,12 @@ class Interactions:
 
 
 def _tuples(asked: _Asked, fact: EpochCommitted, before: Counters) -> int:
-    """How many tuples the operator had taken: as workers told, or by the share of the epoch's time that had passed."""
-    own = fact.counters.get(asked.operator, Counters())
-    if asked.tuples is not None:  # an attempt that was given up may have come farther than the epoch
-        return min(max(asked.tuples, sum(before.taken)), sum(before.taken) + sum(own.taken))
+    """The tuples that the operator had taken: as reported, or by the share of the epoch's time that had passed."""
+    first = sum(before.taken)
+    taken = sum(fact.counters.get(asked.operator, Counters()).taken)
+    if (
+        asked.tuples is not None
+    ):  # a task that Spark started twice, or an attempt that was given up, counts as well
+        return min(max(asked.tuples, first), first + taken)
     passed = 1.0 if fact.seconds <= 0 else 1 - (fact.at - asked.at) / fact.seconds
-    return sum(before.taken) + round(min(max(passed, 0.0), 1.0) * sum(own.taken))
+    return first + round(min(max(passed, 0.0), 1.0) * taken)

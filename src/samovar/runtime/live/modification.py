@@ -1,16 +1,16 @@
 """Other logic for a run that goes on: checked before anything changes, put into force between two epochs or inside one.
 
 Between two epochs no tuple is in flight, so all operators change at once and no tuple meets old and new logic: the
-strongest of Texera's levels of consistency. The state goes over as an epoch of its own that processes nothing and
-holds the whole state in the new form. Inside an epoch workers switch tuple by tuple (`code_switch.py`); when it ends,
-the states that nobody touched go over as well, so that every epoch ends with one version of each operator. The log
-says from which epoch on which code is in force, so that whoever computes an epoch again uses the code it ran with.
+strongest of Texera's levels of consistency. The state is transferred by an additional epoch that processes nothing and
+holds the whole state in the new form. Inside an epoch workers switch tuple by tuple (`code_switch.py`); when the epoch
+ends, the states that no worker had loaded are transferred as well, so that every epoch ends with one version of each
+operator. The log has the epoch from which on code is in force, so that a replay uses the code that an epoch ran with.
 
-Operators that Spark runs by itself take other expressions, between two epochs only. Such an operator must give the same
-columns and stay where it is; operators that keep something (aggregates, sorts, joins) cannot change, since what they
-kept was made by the old expression, nor can those that are computed on several levels, where a tuple would meet both.
+Operators that Spark runs take other expressions, between two epochs only. Such an operator must give the same columns
+and stay where it is; operators that keep something (aggregates, sorts, joins) cannot change, since what they kept was
+computed by the old expression, nor can operators that are computed on several levels, where a tuple would meet both.
 
-Forks hand states to changed operators by the same functions (`handed_states`, `transfer_epoch`).
+Forks transfer states to changed operators by the same functions (`handed_states`, `transfer_epoch`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from samovar.compile.analysis import analyse, output_of
 from samovar.compile.plan import Plan, make_plan
@@ -71,7 +72,7 @@ def modification(
     consistency: Consistency,
     transfer: Transfer | Mapping[str, Transfer] | None,
 ) -> Callable[[str], ModifyRequested]:
-    """What asks for other logic, under the name of a command. Raises when it cannot be put into force."""
+    """The request for other logic, as a function of the command's name. Raises when it cannot be put into force."""
     known = context.plan.graph.ops
     python = {
         n: new
@@ -93,8 +94,8 @@ def modification(
 def _checked_bodies(
     context: RunContext, changes: Mapping[str, Any], transfer: Transfer | Mapping[str, Transfer] | None
 ) -> dict[str, tuple[bytes, bytes]]:
-    """Code and transfer of each operator, as they are sent about. Raises when one cannot be put into force."""
-    made: dict[str, tuple[bytes, bytes]] = {}
+    """Code and transfer of each operator, pickled. Raises when the code of an operator cannot be put into force."""
+    bodies: dict[str, tuple[bytes, bytes]] = {}
     for name, new in changes.items():
         check_python(context, name)
         op = context.plan.graph.ops[name]
@@ -106,14 +107,13 @@ def _checked_bodies(
                 operator=name,
                 hint=f'Pass an instance, or the source text of a class: run.modify({{"{name}": New()}}).',
             )
-        own = transfer.get(name) if isinstance(transfer, Mapping) else transfer
+        function = transfer.get(name) if isinstance(transfer, Mapping) else transfer
         check_class(new, name)
         _check_form(context, name, new)
-        body = by_value(new, name)
-        made[name] = (body, b"" if own is None else by_value(own, name))
-        code = context.code[name]
-        handed_states(context.recording, context.history, name, code, *made[name], one=True)  # on a copy
-    return made
+        bodies[name] = (by_value(new, name), b"" if function is None else by_value(function, name))
+        # tried on a copy of one state: a transfer that raises is refused before anything changes
+        handed_states(context.recording, context.history, name, context.code[name], *bodies[name], one=True)
+    return bodies
 
 
 def _check_form(context: RunContext, name: str, new: Operator) -> None:
@@ -134,13 +134,19 @@ def _check_form(context: RunContext, name: str, new: Operator) -> None:
         got = output_of(context.spark, name, type(new).output, inputs)
     except Exception as error:
         raise WorkflowError(
-            f"The `output` of {type(new).__name__} is no schema: {SparkError.of(error).line}", operator=name
-        ) from None
-    if got.simpleString() != wanted.simpleString():
-        raise WorkflowError(
-            f"Expected {wanted.simpleString()[7:-1]} as the output of '{name}', got {got.simpleString()[7:-1]}.",
+            f"The `output` of {type(new).__name__} is not a schema: {SparkError.of(error).line}",
             operator=name,
-            hint="What comes behind it was planned for the old columns: keep them, or start a new run.",
+        ) from None
+    _check_output(name, wanted, got)
+
+
+def _check_output(name: str, wanted: StructType, got: StructType) -> None:
+    if got.simpleString() != wanted.simpleString():
+        before, after = (s.simpleString().removeprefix("struct<").removesuffix(">") for s in (wanted, got))
+        raise WorkflowError(
+            f"Expected {before} as the output of '{name}', got {after}.",
+            operator=name,
+            hint="Operators after it were planned for the old columns: keep them, or start a new run.",
         )
 
 
@@ -159,10 +165,10 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
     recording, history = context.recording, context.history
     assert recording.log is not None
     code = {n: c for n, c in codes.items() if n in context.code}
-    own = {**context.expressions, **{n: c.body for n, c in codes.items() if n not in context.code}}
+    expressions = {**context.expressions, **{n: c.body for n, c in codes.items() if n not in context.code}}
     plan = context.plan
-    if own != context.expressions:
-        plan = plan_with(context.spark, plan, context.sources, own)
+    if expressions != context.expressions:
+        plan = plan_with(context.spark, plan, context.sources, expressions)
     states = {
         n: handed_states(recording, history, n, context.code[n], c.body, c.transfer) for n, c in code.items()
     }
@@ -172,7 +178,7 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
     files = recording.sealed_code(code_path(recording, n, v) for n, v in versions.items())
     number = len(history.epochs)
     fact: AnyFact
-    if any(states.values()):  # one fact says both, so that no crash can come between state and code
+    if any(states.values()):  # one fact for both, so that no crash can come between state and code
         fact = transfer_epoch(recording, history, states, versions, files)
     else:
         fact = LogicChanged(at=time.time(), epoch=number, operators=versions, files=files)
@@ -180,8 +186,8 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
     history.add(fact)
     context.code.update({n: c.body for n, c in code.items()})
     if plan is not context.plan:
-        context.forget_shared()  # build sides may have been made with the old expression
-        context.plan, context.expressions = plan, own
+        context.forget_shared()  # build sides may have been computed with the old expression
+        context.plan, context.expressions = plan, expressions
 
 
 def transfer_epoch(
@@ -242,8 +248,8 @@ def other_expression(op: Op, change: Any, problem: type[SamovarError] = RunError
             return msgspec.structs.replace(op, **change)
         except TypeError as error:
             raise problem(f"'{op.kind}' has no such field: {error}.", operator=op.name) from None
-    given = [change] if isinstance(change, str) or hasattr(change, "cast") else list(change)
-    texts = tuple(expr(c) for c in given)
+    columns = [change] if isinstance(change, str) or hasattr(change, "cast") else list(change)
+    texts = tuple(expr(c) for c in columns)
     wanted = len(op.expressions())
     if len(texts) != wanted:
         raise problem(
@@ -255,16 +261,16 @@ def other_expression(op: Op, change: Any, problem: type[SamovarError] = RunError
 
 
 def _checked_expressions(context: RunContext, changes: Mapping[str, Any]) -> dict[str, bytes]:
-    """The new operators as they are sent about. Raises when one cannot be put into force; runs no job."""
+    """The new operators, pickled. Raises when an operator cannot be put into force; runs no job."""
     plan = context.plan
-    made: dict[str, bytes] = {}
+    bodies: dict[str, bytes] = {}
     for name, change in changes.items():
         if name not in plan.graph.ops:
             raise UnknownName(name, plan.graph.ops, what="an operator of the run")
         op = plan.graph.ops[name]
         if isinstance(op, ops.Python | ops.Batches) or plan.shape(name) not in ("one", "some", "many"):
             raise RunError(
-                f"Expected a Python operator or one that keeps nothing (a filter, a select), got '{name}' "
+                f"Expected a Python operator or an operator that keeps nothing (a filter, a select), got '{name}' "
                 f"({op.kind}).",
                 operator=name,
                 hint="Fork the run from a moment before: past.jump(...).fork({...}).",
@@ -276,10 +282,9 @@ def _checked_expressions(context: RunContext, changes: Mapping[str, Any]) -> dic
                 operator=name,
                 hint="Fork the run from a moment before: past.jump(...).fork({...}).",
             )
-        made[name] = dumps(other_expression(op, change))
-    if made:
-        plan_with(context.spark, plan, context.sources, made)
-    return made
+        bodies[name] = dumps(other_expression(op, change))
+    plan_with(context.spark, plan, context.sources, bodies)
+    return bodies
 
 
 def plan_with(
@@ -293,8 +298,8 @@ def plan_with(
     """The plan with other expressions. Raises when an operator would give other columns or work elsewhere."""
     if not bodies:
         return plan
-    made = {**plan.graph.ops, **{n: pickle.loads(body) for n, body in bodies.items()}}
-    graph = Graph(plan.graph.name, made, plan.graph.live)
+    operators = {**plan.graph.ops, **{n: pickle.loads(body) for n, body in bodies.items()}}
+    graph = Graph(plan.graph.name, operators, plan.graph.live)
     analysis = analyse(spark, graph, {n: s.struct for n, s in sources.items()})
     new = make_plan(
         spark,
@@ -305,13 +310,7 @@ def plan_with(
         positions=positions,
     )
     for name in plan.graph.ops:
-        before, after = plan.schemas[name].simpleString()[7:-1], new.schemas[name].simpleString()[7:-1]
-        if before != after:
-            raise WorkflowError(
-                f"Expected {before} as the output of '{name}', got {after}.",
-                operator=name,
-                hint="What comes behind it was planned for the old columns: keep them, or start a new run.",
-            )
+        _check_output(name, plan.schemas[name], new.schemas[name])
         same = plan.shape(name) == new.shape(name) and plan.width[name] == new.width[name]
         if not same or plan.placement.level[name] != new.placement.level[name]:
             raise WorkflowError(
@@ -341,17 +340,18 @@ def _may_switch(context: RunContext, name: str) -> bool:
 def settle_switches(
     context: RunContext, number: int, folder: Path, attempt: str, state: Mapping[str, tuple[StateFile, ...]]
 ) -> tuple[dict[str, tuple[StateFile, ...]], dict[str, int]]:
-    """At the end of an epoch inside which operators switched: hand over what nobody touched, and keep the code.
+    """At the end of an epoch inside which operators switched: transfer the states that no worker had loaded, and keep
+    the code.
 
-    Returns the epoch's state files, and the versions of operators in force from the next epoch on (none: nobody went
-    over).
+    Returns the epoch's state files, and the versions of operators in force from the next epoch on (none: no operator
+    switched).
     """
-    found = read_switch_records(folder)
-    used = context.steering.take_code() if found and context.steering is not None else None
+    records = read_switch_records(folder)
+    used = context.steering.take_code() if records and context.steering is not None else None
     if used is None:
         return dict(state), {}
     last = EpochCommitted(at=0.0, epoch=number, level=0, attempt=attempt, state=dict(state))
-    made, versions = dict(state), {}
+    all_files, versions = dict(state), {}
     for name, codes in used.codes.items():
         before = context.code_versions.get(name, 0)
         newer = [c for c in codes if c.version > before]
@@ -360,10 +360,9 @@ def settle_switches(
         bodies = {before: context.code[name], **{c.version: c.body for c in newer}}
         for code in newer:
             write_switch_code(folder, name, code.version, code.body, code.transfer)
-        reached = {t.bucket: t.version for t in found if t.operator == name}
-        files = context.recording.state_files(name, [*context.history.epochs, last])
-        own = list(made.get(name, ()))
-        for bucket, changes in files.items():
+        reached = {t.bucket: t.version for t in records if t.operator == name}
+        files = list(state.get(name, ()))
+        for bucket, changes in context.recording.state_files(name, [*context.history.epochs, last]).items():
             at = reached.get(bucket, before)
             if at == newer[-1].version:
                 continue
@@ -373,15 +372,15 @@ def settle_switches(
             for code in (c for c in newer if c.version > at):
                 instance = hand_over(name, instance, code_now, code.body, code.transfer)
                 code_now = code.body
-            own = [f for f in own if not (f.full and f.bucket == bucket)]
-            own.append(_write_whole(folder, number, name, bucket, instance))
-        if own:
-            made[name] = tuple(sorted(own, key=lambda f: (f.bucket, f.full)))
+            files = [f for f in files if not (f.full and f.bucket == bucket)]
+            files.append(_write_whole(folder, number, name, bucket, instance))
+        if files:
+            all_files[name] = tuple(sorted(files, key=lambda f: (f.bucket, f.full)))
         versions[name] = 1 + sum(name in change.operators for change in context.history.changes)
         code_path(context.recording, name, versions[name]).write_bytes(newer[-1].body)
         context.code[name] = newer[-1].body
         context.code_versions = {**context.code_versions, name: newer[-1].version}
-    return made, versions
+    return all_files, versions
 
 
 def _write_whole(folder: Path, epoch: int, name: str, bucket: int, instance: Operator) -> StateFile:
@@ -419,7 +418,7 @@ def expressions_at(
 def _changed(
     recording: Recording, history: History, epoch: int, wanted: Callable[[str], bool]
 ) -> dict[str, bytes]:
-    """What was put into force up to an epoch, by operator."""
+    """The code that was put into force up to an epoch, by operator."""
     return {
         name: recording.read_code(name, version, change.files)
         for change in history.changes

@@ -1,8 +1,8 @@
 """What people in other processes can ask of a run: the commands of `Run`, by name, over its door.
 
-A visitor has shown that it knows the secret of the run, which is that of the user who started it. Its arguments are
-unpickled; an operator it brings for `modify` is code that runs. What it gets is plain data: values of other types than
-Python's own are sent as text.
+A visitor has shown the secret of the run, which only the user who started it can read. So an operator that it sends
+for `modify` is unpickled: it is code that is to run. All else is plain data in both directions: values of other types
+than MessagePack's are sent as text.
 """
 
 from __future__ import annotations
@@ -12,95 +12,89 @@ import pickle
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict
-from datetime import date, datetime, time, timedelta
+from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samovar.control.door import Door, Reply, Request
-from samovar.errors import CommandRefused, SamovarError, UnknownName
+from samovar.control.door import Door
+from samovar.errors import CommandRefused, UnknownName
 from samovar.runtime.live.statistics import Meter
 from samovar.runtime.progress import GOING
+from samovar.text import shown
 
 if TYPE_CHECKING:
     from samovar.runtime.run import Run
 
-__all__ = ["Visitors", "open_door", "simple"]
+__all__ = ["RemoteCommands", "open_door", "plain_data"]
 
 log = logging.getLogger("samovar.visitors")
 
-_KNOWN = (type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta)
 WAITING = 4.0
-"""Seconds a visitor's question waits at most; who wants to wait longer asks again."""
+"""Seconds that `wait` waits at most; a visitor that wants to wait longer asks again."""
 
 
 def open_door(run: Run, folder: Path) -> Door | None:
     """A door to a run; None where there can be none."""
     try:
-        return Door(run.id, Visitors(run).answer, folder)
+        return Door(run.id, RemoteCommands(run).answer, folder)
     except OSError as error:
         log.warning("run %s cannot be joined from other processes: %s", run.id, error)
         return None
 
 
-class Visitors:
-    """Carries out what visitors ask for. For any thread."""
+class RemoteCommands:
+    """Carries out the commands of visitors. For any thread."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._meter = Meter(run)
-        self._does: dict[str, Callable[..., Any]] = {
+        meter = Meter(run)
+        self._commands: dict[str, Callable[..., Any]] = {
             "status": self._status,
-            "pause": lambda mode="direct": self._then(lambda: run.pause(mode=mode)),
-            "resume": lambda: self._then(run.resume),
-            "stop": lambda: self._then(run.stop),
             "wait": self._wait,
             "inspect": self._inspect,
             "in_flight": lambda operator, limit=10: asdict(run.in_flight(operator, limit=limit)),
             "held": lambda: {"held": [asdict(h) for h in run.holds]},
-            "retry": lambda row=None, operator=None: self._then(lambda: run.retry(row, operator=operator)),
-            "skip": lambda all_like_it=False, operator=None: self._then(
-                lambda: run.skip(all_like_it=all_like_it, operator=operator)
-            ),
-            "modify": self._modify,
             "interact": lambda operator, note="": {"interaction": run.interact(operator, note)},
             "watch": lambda operator, condition: {"name": run.watch(operator, condition)},
-            "break_at": lambda operator, **how: {"name": run.break_at(operator, **how)},
-            "unwatch": lambda name: self._then(lambda: run.unwatch(name)),
-            "breakpoints": self._breakpoints,
-            "statistics": lambda: self._meter.read().as_dict(),
+            "break_at": lambda operator, **where: {"name": run.break_at(operator, **where)},
+            "breakpoints": lambda: {"breakpoints": [asdict(b) for b in run.breakpoints], **self._reached()},
+            "statistics": lambda: meter.read().as_dict(),
         }
+        self._changes: dict[str, Callable[..., object]] = {
+            "pause": run.pause,
+            "resume": run.resume,
+            "stop": run.stop,
+            "retry": run.retry,
+            "skip": run.skip,
+            "modify": self._modify,
+            "unwatch": run.unwatch,
+        }
+        """Commands that return the status of the run when they are carried out."""
 
-    def answer(self, request: Request) -> Reply:
-        """Carry a request out."""
-        try:
-            if request.do not in self._does:
-                raise UnknownName(request.do, self._does, what="a command")
-            arguments = pickle.loads(request.body) if request.body else {}
-            return Reply(body=pickle.dumps(simple(self._does[request.do](**arguments))))
-        except SamovarError as error:
-            told = {"type": type(error).__name__, "message": error.text, "hint": error.hint}
-            return Reply(error={**told, "operator": getattr(error, "operator", None)})
-        except Exception as error:
-            log.debug("a visitor's request failed", exc_info=True)
-            return Reply(error={"type": type(error).__name__, "message": str(error), "hint": None})
+    def answer(self, command: str, arguments: dict[str, Any]) -> Any:
+        """What a command returns, as plain data."""
+        if command in self._changes:
+            self._changes[command](**arguments)
+            return plain_data(self._status())
+        if command not in self._commands:
+            raise UnknownName(command, [*self._commands, *self._changes], what="a command")
+        return plain_data(self._commands[command](**arguments))
 
     def _status(self) -> dict[str, Any]:
-        run = self.run
-        progress = run.progress
+        progress = self.run.progress
         return {
-            "run": run.id,
-            "status": run.status,
+            "run": self.run.id,
+            "status": self.run.status,
             "epoch": progress.epoch,
             "fraction": progress.fraction,
             "seconds": progress.seconds,
-            "held": [{"operator": h.operator, "row": h.row, "error": h.error} for h in run.holds],
-            "reached": [asdict(r) for r in run.reached],
+            "held": [{"operator": h.operator, "row": h.row, "error": h.error} for h in self.run.holds],
+            **self._reached(),
         }
 
-    def _then(self, do: Callable[[], object]) -> dict[str, Any]:
-        do()
-        return self._status()
+    def _reached(self) -> dict[str, Any]:
+        return {"reached": [asdict(r) for r in self.run.reached]}
 
     def _wait(self, states: tuple[Any, ...] = ("paused", "holding")) -> dict[str, Any]:
         """Wait a while for a state; `waited` is False when it has not come."""
@@ -121,31 +115,24 @@ class Visitors:
             "parts": [{"bucket": p.bucket, "worker": p.worker, "tuples": p.tuples} for p in seen.parts],
         }
 
-    def _modify(self, changes: Mapping[str, bytes], **how: Any) -> dict[str, Any]:
+    def _modify(self, changes: Mapping[str, bytes]) -> None:
         if not changes:
             raise CommandRefused("Expected operators to modify, got none.", state=self.run.status)
-        made = {name: pickle.loads(body) for name, body in changes.items()}
-        return self._then(lambda: self.run.modify(made, **how))
-
-    def _breakpoints(self) -> dict[str, Any]:
-        run = self.run
-        return {
-            "breakpoints": [asdict(b) for b in run.breakpoints],
-            "reached": [asdict(r) for r in run.reached],
-        }
+        self.run.modify({name: pickle.loads(code) for name, code in changes.items()})
 
 
-def simple(value: Any) -> Any:
-    """A value as Python's own types, so that whoever gets it needs no module of the user's."""
-    if type(value) in _KNOWN:
+def plain_data(value: Any) -> Any:
+    """A value of MessagePack's types, so that a visitor needs no module of the user's."""
+    if value is None or isinstance(value, bool | float | str | bytes):
         return value
-    if isinstance(value, Mapping):
-        return {simple(k): simple(v) for k, v in dict.items(value)} if isinstance(value, dict) else str(value)
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        return value
+    if isinstance(value, dict):
+        return {plain_data(k): plain_data(v) for k, v in dict.items(value)}
     if isinstance(value, list):
-        return [simple(v) for v in list.__iter__(value)]
-    if isinstance(value, tuple):
-        return tuple(simple(v) for v in value)
-    if isinstance(value, AbstractSet):
-        return frozenset(simple(v) for v in value)
-    text = repr(value)
-    return text if len(text) <= 500 else f"{text[:499]}…"
+        return [plain_data(v) for v in value]
+    if isinstance(value, tuple | AbstractSet):  # may be a key
+        return tuple(plain_data(v) for v in value)
+    if isinstance(value, date | time | Decimal):
+        return str(value)
+    return shown(value, 500)

@@ -1,4 +1,4 @@
-"""The engine's side of the desk: what a run under control is told, and what it tells.
+"""The engine's side of the desk: carries out its instructions, and reports how each epoch went.
 
 An attempt that was cancelled never counts: whether it may be committed is decided once, under a lock, and a
 cancellation that comes later is too late. Spark cancels only jobs that run at that instant, so the cancelling is
@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -28,12 +27,12 @@ __all__ = ["Note", "Steering"]
 log = logging.getLogger("samovar.steering")
 
 AGAIN = 0.05
-"""Seconds after which jobs are cancelled again: one may have begun in between."""
+"""Seconds after which jobs are cancelled again, because another job may have begun in between."""
 Note = i.NoteHeld | i.NoteDecision | i.NoteSwitched
 
 
 class Steering:
-    """One run under control. Commands go to its `desk`; the engine asks before each epoch and tells how it went."""
+    """One run under control. Commands go to its `desk`; the engine asks before each epoch and reports how it went."""
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class Steering:
         note: Callable[[Note], None] = lambda _: None,
         totals: Mapping[str, Counters] | None = None,
     ) -> None:
-        """`stop` is called when the run is to end, `note` with what is to be recorded; `totals` are of past epochs."""
+        """`stop` is called when the run is to end, `note` with what is to be recorded; `totals`: of past epochs."""
         self._spark = spark
         self._tag = run
         self._stop = stop
@@ -61,7 +60,7 @@ class Steering:
     def _open(self, run: str) -> tuple[Desk, Control | None]:
         """The desk, and where workers find it: on loopback on one machine, else at the driver's address."""
         context = getattr(self._spark, "sparkContext", None)
-        if context is None:  # Spark Connect: who knows where the workers are
+        if context is None:  # Spark Connect: it is not known where the workers are
             return Desk(run, self), None
         conf = context.getConf()
         if context.master.startswith("local"):
@@ -96,18 +95,18 @@ class Steering:
 
     def committed(self, counters: Mapping[str, Counters]) -> None:
         """The attempt under way counts, with these counters."""
-        made = dict(self._counts)
-        for name, own in counters.items():
-            taken, given = made.get(name, (0, 0))
-            made[name] = (taken + sum(own.taken), given + own.given)
-        self._counts = made
-        self._end_attempt(e.EpochDone(epoch=self._epoch, counts=made))
+        counts = dict(self._counts)
+        for name, epoch in counters.items():
+            taken, given = counts.get(name, (0, 0))
+            counts[name] = (taken + sum(epoch.taken), given + epoch.given)
+        self._counts = counts
+        self._end_attempt(e.EpochDone(epoch=self._epoch, counts=counts))
 
     def failed(self) -> bool:
-        """The attempt is over and does not count; whether it was cancelled. May be told twice."""
+        """The attempt is over and does not count; returns whether it was cancelled. May be called twice."""
         with self._lock:
-            told, cancelled = self._over.is_set(), self._cancelled
-        if not told:
+            reported, cancelled = self._over.is_set(), self._cancelled
+        if not reported:
             self._end_attempt(
                 e.EpochGivenUp(epoch=self._epoch, why="cancelled" if cancelled else "it failed")
             )
@@ -159,28 +158,26 @@ class Steering:
             over.wait(AGAIN)
 
     def use_code(self, used: i.UseCode) -> None:
-        """Code of epochs that begin from now on."""
+        """Use this code in epochs that begin from now on."""
         with self._lock:
             self._code = used
 
     def take_code(self) -> i.UseCode | None:
-        """Code to put into force before the attempt that has just begun; None: what was in force."""
+        """Code to put into force before the attempt that has just begun; None: nothing has changed."""
         with self._lock:
             used, self._code = self._code, None
             return used
 
     def note(self, note: Note) -> None:
-        """Something for the record."""
+        """Record this."""
         self._note(note)
 
     def end(self, why: str) -> None:
-        """The run is to end."""
+        """End the run."""
         self._stop()
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
     def answer(self, make: Callable[[str], e.RunCommand]) -> i.CommandAnswer:
         """Carry out a command and wait for the answer. Raises CommandRefused."""
-        found: Any = self.desk.ask(make).result()
-        assert isinstance(found, i.CommandAnswer)
-        return found
+        return self.desk.ask(make).result()

@@ -1,114 +1,98 @@
-"""What the operators of a run do now: figures of its workers put together, at an instant and since the one before."""
+"""What the operators of a run do now: its progress together with the figures of its workers."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from samovar.runtime.live.inspection import WorkerFigures
-from samovar.runtime.progress import Status
+from samovar.runtime.progress import OperatorProgress, Progress
 
 if TYPE_CHECKING:
     from samovar.runtime.run import Run
 
 __all__ = ["Meter", "OperatorStatistics", "Statistics"]
 
+WorkerTask = tuple[str, str, int]
+"""An operator in a worker in an epoch: seconds of work are counted from its beginning."""
+
 
 @dataclass(frozen=True)
-class OperatorStatistics:
-    """One operator. `taken` and `given`: tuples of the whole run, with those of the present epoch where workers tell.
+class OperatorStatistics(OperatorProgress):
+    """One operator now: its progress, with the tuples of the present epoch that workers have reported.
 
-    `rate`: tuples taken (for a source: given) a second since the figures before. `busy`: of that time, what its
-    workers were at work. `queue`: tuples that wait in workers. `skew`: what the worker with most tuples in this epoch
-    has taken, against the mean; 1.0 is even.
+    `rate`: tuples taken (for a source: given) a second since the statistics before. `busy`: the share of that time in
+    which its workers were at work. `queue`: tuples that wait in workers. `skew`: the tuples of the worker that has
+    taken most in this epoch, divided by the mean; 1.0 is even.
     """
 
-    name: str
-    kind: str
-    taken: int
-    given: int
-    rate: float = 0.0
     busy: float = 0.0
     workers: int = 0
     queue: int = 0
-    state_entries: int = 0
-    state_bytes: int = 0
     skew: float = 1.0
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """A run at an instant."""
+class Statistics(Progress):
+    """A run at an instant: its progress, with what its workers do now."""
 
-    run: str
-    at: float
-    status: Status
-    epoch: int
-    seconds: float
+    at: float = 0.0
     operators: tuple[OperatorStatistics, ...] = ()
 
     def __getitem__(self, operator: str) -> OperatorStatistics:
         return next(o for o in self.operators if o.name == operator)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        made: dict[str, Any] = msgspec.to_builtins(self)
-        return made
-
 
 class Meter:
-    """Reads a run again and again. For one thread."""
+    """Reads the statistics of a run again and again. For one thread."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._at: float | None = None
-        self._before: dict[str, int] = {}
-        self._busy: dict[tuple[str, str, int], float] = {}
+        self._totals: dict[str, int] = {}
+        self._worked: dict[WorkerTask, float] = {}
 
     def read(self) -> Statistics:
-        """The figures now; rates and shares since the last call."""
-        run = self._run
-        progress = run.progress
+        """The statistics now; rates and shares since the last call."""
+        progress, counts = self._run.progress, self._run.desk.counts
         now = time.monotonic()
         passed = now - self._at if self._at is not None else 0.0
-        counts = run.desk.counts
         figures: dict[str, list[WorkerFigures]] = {}
-        for one in run.figures if not run.ended else ():
+        for one in self._run.figures if not self._run.ended else ():
             figures.setdefault(one.operator, []).append(one)
-        made = []
-        totals = {}
-        for op in progress.operators:
-            own = figures.get(op.name, [])
-            before = counts.get(op.name, (0, 0))
-            taken = max(op.taken, before[0] + sum(f.taken for f in own))
-            given = max(op.given, before[1] + sum(f.given for f in own))
-            totals[op.name] = taken or given
-            rate = max(0, totals[op.name] - self._before.get(op.name, 0)) / passed if passed else 0.0
-            mean = sum(f.taken for f in own) / len(own) if own else 0.0
-            made.append(
-                OperatorStatistics(
-                    op.name,
-                    op.kind,
-                    taken,
-                    given,
-                    rate=rate,
-                    busy=self._share(own, passed),
-                    workers=len(own),
-                    queue=sum(f.queue for f in own),
-                    state_entries=max(op.state_entries, sum(f.state_entries for f in own)),
-                    state_bytes=max(op.state_bytes, sum(f.state_bytes for f in own)),
-                    skew=max(f.taken for f in own) / mean if mean else 1.0,
-                )
-            )
-        self._busy = {(f.operator, f.worker, f.epoch): f.seconds for own in figures.values() for f in own}
-        self._at, self._before = now, totals
-        return Statistics(run.id, time.time(), progress.status, progress.epoch, progress.seconds, tuple(made))
+        operators = tuple(
+            self._operator(op, figures.get(op.name, []), counts.get(op.name, (0, 0)), passed)
+            for op in progress.operators
+        )
+        self._at = now
+        self._totals = {op.name: op.taken or op.given for op in operators}
+        self._worked = {_task(f): f.seconds for workers in figures.values() for f in workers}
+        return Statistics(**{**vars(progress), "operators": operators}, at=time.time())
 
-    def _share(self, own: list[WorkerFigures], passed: float) -> float:
-        if not own or not passed:
-            return 0.0
-        worked = sum(max(0.0, f.seconds - self._busy.get((f.operator, f.worker, f.epoch), 0.0)) for f in own)
-        return min(1.0, worked / passed / len(own))
+    def _operator(
+        self, op: OperatorProgress, workers: list[WorkerFigures], counts: tuple[int, int], passed: float
+    ) -> OperatorStatistics:
+        """One operator. `counts`: tuples of tasks that have ended; `passed`: seconds since the last call."""
+        in_workers = sum(f.taken for f in workers)
+        taken = max(op.taken, counts[0] + in_workers)
+        given = max(op.given, counts[1] + sum(f.given for f in workers))
+        added = max(0, (taken or given) - self._totals.get(op.name, 0))
+        worked = sum(max(0.0, f.seconds - self._worked.get(_task(f), 0.0)) for f in workers)
+        return OperatorStatistics(
+            op.name,
+            op.kind,
+            taken,
+            given,
+            rate=added / passed if passed else 0.0,
+            busy=min(1.0, worked / passed / len(workers)) if workers and passed else 0.0,
+            workers=len(workers),
+            queue=sum(f.queue for f in workers),
+            state_entries=max(op.state_entries, sum(f.state_entries for f in workers)),
+            state_bytes=max(op.state_bytes, sum(f.state_bytes for f in workers)),
+            skew=max(f.taken for f in workers) * len(workers) / in_workers if in_workers else 1.0,
+        )
+
+
+def _task(figures: WorkerFigures) -> WorkerTask:
+    return figures.operator, figures.worker, figures.epoch

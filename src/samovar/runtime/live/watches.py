@@ -1,4 +1,4 @@
-"""Watches and breakpoints of a run that goes on: moments marked by conditions, and where the run pauses by itself."""
+"""Watches and breakpoints of a run that goes on: conditions that mark moments, and those that pause the run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["BreakpointReached", "BreakpointSet", "Watches", "Watching"]
 
 LIMIT = 100
-"""Moments an epoch has marked at most for a breakpoint of Spark's operators: the run stops at its end anyway."""
+"""Moments that a breakpoint of Spark's operators marks in an epoch at most: the run pauses at its end anyway."""
 
 
 @dataclass(frozen=True)
 class BreakpointSet:
-    """A breakpoint that stands. `hits`: how often its condition was met; `tuples` or `outputs`: what it counts."""
+    """A breakpoint that stands. `hits`: how often its condition was met; `tuples` or `outputs`: the number to reach."""
 
     name: str
     operator: str
@@ -98,11 +98,11 @@ class Watches:
 
     def break_at(self, operator: str, condition: str | None, tuples: int | None, outputs: int | None) -> str:
         """Set a breakpoint; see `Run.break_at`."""
-        given = [x for x in (condition, tuples, outputs) if x is not None]
-        if len(given) != 1:
+        criteria = [x for x in (condition, tuples, outputs) if x is not None]
+        if len(criteria) != 1:
             raise RunError(
                 "Expected a condition, or a number of tuples or outputs; got "
-                + ("several." if given else "none."),
+                + ("several." if criteria else "none."),
                 operator=operator,
                 hint='run.break_at("FE", "amount > 1000") or run.break_at("FE", tuples=1000).',
             )

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["chunked", "restore_chunks"]
 
 LARGE = {"parquet": 96 << 20, "csv": 256 << 20, "json": 256 << 20, "text": 256 << 20}
+"""Bytes above which a file is cut: it would be an epoch of many seconds by itself."""
 CHUNK = {"parquet": 16 << 20, "csv": 48 << 20, "json": 48 << 20, "text": 48 << 20}
+"""Bytes of a chunk: about a second of Spark's reader on two cores. Text has fewer rows for its bytes than Parquet."""
+
+Chunk = tuple[str, int, int | None]
+"""A chunk's file, its first row or line in the original, and its rows where they are counted."""
 
 
 def chunked(
@@ -55,34 +60,34 @@ def chunked(
         if format == "parquet":
             check_shared(spark, [cache_folder()])  # Spark's executors write them
         _sweep(folder.parent)
-        with new_folder(folder) as chunks:
+        with new_folder(folder) as target:
             if layout is None:
-                starts = _cut_parquet(spark, file, chunks, size)
+                chunks = _cut_parquet(spark, file, target, size)
             else:
-                starts = _cut_lines(file, chunks, size, layout)
-            (chunks / "units.json").write_bytes(msgspec.json.encode(starts))
+                chunks = _cut_lines(file, target, size, layout)
+            (target / "units.json").write_bytes(msgspec.json.encode(chunks))
     os.utime(folder)
-    found = msgspec.json.decode((folder / "units.json").read_bytes(), type=list[tuple[str, int, int | None]])
-    made = []
-    for name, start, rows in found:
+    listed = msgspec.json.decode((folder / "units.json").read_bytes(), type=list[Chunk])
+    units = []
+    for name, start, rows in listed:
         path = folder / name
-        made.append(
-            msgspec.structs.replace(
-                file, path=str(path), size=path.stat().st_size, rows=rows, origin=file.path, start=start
-            )
+        size = path.stat().st_size
+        units.append(
+            msgspec.structs.replace(file, path=str(path), size=size, rows=rows, origin=file.path, start=start)
         )
-    return made or [file]  # cached too: it could not be cut
+    return units or [file]  # no chunks, which is cached too: the file cannot be cut
 
 
 def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], None]) -> None:
-    """Cut again what a run needs and the cache no longer has. Raises SourceChanged when it comes out otherwise."""
+    """Cut files again whose chunks are gone from the cache. Raises SourceChanged when the chunks are not the same."""
     gone = {u.origin: Path(u.path).parent for u in source.units if u.origin and not os.path.exists(u.path)}
     for file in source.files:
         if file.path not in gone:
             continue
         shutil.rmtree(gone[file.path], ignore_errors=True)
-        made = [(u.path, u.start, u.rows) for u in chunked(spark, file, source.format, source.options, note)]
-        if made != [(u.path, u.start, u.rows) for u in source.units if u.origin == file.path]:
+        units = chunked(spark, file, source.format, source.options, note)
+        before = [(u.path, u.start, u.rows) for u in source.units if u.origin == file.path]
+        if [(u.path, u.start, u.rows) for u in units] != before:
             raise SourceChanged(
                 f"The chunks of {file.path} are gone from the cache and cannot be cut as they were.",
                 operator=source.name,
@@ -90,52 +95,44 @@ def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], No
             )
 
 
-def _cut_parquet(
-    spark: SparkSession, file: Unit, folder: Path, size: int
-) -> list[tuple[str, int, int | None]]:
+def _cut_parquet(spark: SparkSession, file: Unit, folder: Path, size: int) -> list[Chunk]:
     rows = file.rows or pq.read_metadata(file.path).num_rows
     per_chunk = max(1, int(rows * size / file.size))
-    spark.read.parquet(file.path).write.option("maxRecordsPerFile", per_chunk).mode("append").parquet(
-        str(folder)
-    )
-    made: list[tuple[str, int, int | None]] = []
+    writer = spark.read.parquet(file.path).write.option("maxRecordsPerFile", per_chunk).mode("append")
+    writer.parquet(str(folder))
+    chunks: list[Chunk] = []
     start = 0
     for path in sorted((p for p in folder.iterdir() if p.suffix == ".parquet"), key=_task_and_number):
         count = pq.read_metadata(path).num_rows
         if count:
-            name = f"{len(made):06d}.parquet"  # the same when it is cut again
+            name = f"{len(chunks):06d}.parquet"  # the same when it is cut again
             path.rename(folder / name)
-            made.append((name, start, count))
+            chunks.append((name, start, count))
             start += count
         else:
             path.unlink()
     if start != rows:
-        raise RuntimeError(f"cutting {file.path} gave {start} rows of {rows}")
-    return made
+        raise RuntimeError(f"Cutting {file.path} wrote {start} rows of {rows}")
+    return chunks
 
 
 def _task_and_number(path: Path) -> tuple[int, int]:
     """The order of Spark's files: by task, then by number (which has three digits or more)."""
-    found = re.match(r"part-(\d+)-.*-c(\d+)\.", path.name)
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    numbers = re.match(r"part-(\d+)-.*-c(\d+)\.", path.name)
+    return (int(numbers.group(1)), int(numbers.group(2))) if numbers else (0, 0)
 
 
-def _cut_lines(
-    file: Unit, folder: Path, size: int, layout: RecordLayout
-) -> list[tuple[str, int, int | None]]:
+def _cut_lines(file: Unit, folder: Path, size: int, layout: RecordLayout) -> list[Chunk]:
     """The chunks of a text file; none, if it cannot be cut safely."""
-    found = pieces(file.path, layout, size)
-    if found is None:
-        return []
-    top, cut = found
-    made: list[tuple[str, int, int | None]] = []
+    header, cut = pieces(file.path, layout, size) or (b"", [])
+    chunks: list[Chunk] = []
     with open(file.path, "rb") as source:
         for number, piece in enumerate(cut):
             source.seek(piece.start)
             name = f"{number:06d}{Path(file.path).suffix}"
-            (folder / name).write_bytes(top + source.read(piece.stop - piece.start))
-            made.append((name, piece.line, None))
-    return made
+            (folder / name).write_bytes(header + source.read(piece.stop - piece.start))
+            chunks.append((name, piece.line, None))
+    return chunks
 
 
 def _sweep(folder: Path, days: float = 30) -> None:

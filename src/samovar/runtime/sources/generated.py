@@ -1,4 +1,4 @@
-"""Sources that are no files: rows that are made up, and rows that a database answers."""
+"""Sources without files: generated rows, and the rows of a database query."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ __all__ = ["generated", "queried"]
 
 _ROWS_A_PART = 2_500
 _PARTS = 64
+"""Generated rows are cut into parts of this size, at most so many, so that a run over them has several epochs."""
 _DRAWN = ("u", "z")
 _BITS = 1 << 52
+"""Draws have 52 bits: as many as a double between 0 and 1 keeps."""
 
 
 def generated(spark: SparkSession, op: ops.Generate) -> DataFrame:
-    """The rows of a `generate`: in parts small enough that a run over them has several epochs."""
+    """The rows of a `generate`: the same for the same seed, whatever the machine."""
     if op.rows < 0 or not op.columns:
         got = f"{op.rows} rows" if op.columns else "no columns"
         raise SourceError(f"Expected 0 or more rows of one or more columns, got {got}.", operator=op.name)
@@ -85,7 +87,7 @@ def queried(spark: SparkSession, op: ops.Query) -> DataFrame:
 
 
 def _sqlite(op: ops.Query, path: str) -> pa.Table:
-    """The answer of a SQLite file, which is opened for reading only; other files cannot be attached."""
+    """The rows of a query to a SQLite file, which is opened read-only; the query cannot attach other files."""
     if not os.path.isfile(path):
         folder = os.path.dirname(os.path.abspath(path))
         there = os.listdir(folder) if os.path.isdir(folder) else []
@@ -119,16 +121,16 @@ def _reading_only(action: int, *_: Any) -> int:
 def _tables(path: str) -> str | None:
     try:
         with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-            found = database.execute(
+            rows = database.execute(
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
             ).fetchall()
     except sqlite3.Error:
         return None
-    return f"Its tables: {', '.join(str(name) for (name,) in found)}." if found else "It has no tables."
+    return f"Its tables: {', '.join(str(name) for (name,) in rows)}." if rows else "It has no tables."
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """SQLite's columns have no type of their own: the narrowest that holds all values."""
+    """A column of the narrowest type that holds all values: SQLite's columns have no types."""
     kinds = {type(v) for v in values if v is not None}
     if kinds <= {int}:
         return pa.array(values, pa.int64())
@@ -136,10 +138,5 @@ def _column(values: list[Any]) -> pa.Array:
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
     if kinds == {bytes}:
         return pa.array(values, pa.binary())
-    return pa.array(
-        [
-            v.decode("utf-8", "replace") if isinstance(v, bytes) else None if v is None else str(v)
-            for v in values
-        ],
-        pa.string(),
-    )
+    texts = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values]
+    return pa.array([None if v is None else str(v) for v in texts], pa.string())

@@ -1,8 +1,8 @@
-"""Whether input files are as they were when a run listed them: looked at before they are read, and before what was
-read of them is committed.
+"""Whether input files are as they were when a run listed them: checked before they are read, and before an epoch that
+has read them is committed.
 
-Local files are told by size and time of change, remote ones by what their listing says of the same. Chunks of large
-files and rows kept in a recording are told by size alone: they may have been cut or copied again.
+Files are compared by size and time of change, which for remote files come from Spark's listing. Chunks of large files
+and rows kept in a recording are compared by size alone: they may have been cut or copied again.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _SAME_TIME = 1e-6
 
 
 def is_remote(path: str) -> bool:
-    """Whether Spark alone can look at a path."""
+    """Whether only Spark can read a path: it names another file system than this machine's."""
     return len(urlparse(path).scheme) > 1 and urlparse(path).scheme != "file"
 
 
 def check_unchanged(source: Source, spark: SparkSession) -> None:
-    """Raise SourceChanged when an input file is not what it was, or one copied into the recording is gone."""
+    """Raise SourceChanged when an input file has changed, or one that was copied into the recording is gone."""
     check_files(source, source.files or (source.units if source.kept else ()), spark)
 
 
 def check_files(source: Source, files: Iterable[Unit], spark: SparkSession | None) -> None:
-    """Raise SourceChanged when one of these files is not what it was. Without `spark`, remote ones are passed over."""
+    """Raise SourceChanged when one of these files has changed. Without `spark`, remote files are skipped."""
     files = list(files)
     remote = [file.path for file in files if is_remote(file.path)] if spark is not None else []
     now = listed(spark, remote) if spark is not None and remote else {}
@@ -47,16 +47,16 @@ def check_files(source: Source, files: Iterable[Unit], spark: SparkSession | Non
         if is_remote(file.path):
             if not remote:
                 continue
-            found = now.get(file.path)
+            present = now.get(file.path)
         else:
-            found = _looked_at(file.path)
-        if found is None:
+            present = _stat(file.path)
+        if present is None:
             raise SourceChanged(
                 f"The input file {file.path} of source '{source.name}' is gone.",
                 operator=source.name,
                 hint="Put it back to go on with this run, or start a new run.",
             )
-        size, time = found
+        size, time = present
         timed = not source.kept and file.origin is None
         if size != file.size or (timed and abs(time - file.mtime) > _SAME_TIME):
             how = (
@@ -83,17 +83,18 @@ def listed(spark: SparkSession, paths: Iterable[str]) -> Mapping[str, tuple[int,
             raise
         if len(paths) == 1:
             return {}
-        half = len(paths) // 2  # Spark refuses all of them if one is not there: find it
+        half = len(paths) // 2  # Spark refuses all of them if one is missing: halve until it is alone
         return {**listed(spark, paths[:half]), **listed(spark, paths[half:])}
     return {path: (size, time) for path, size, time in rows}
 
 
-def _looked_at(path: str) -> tuple[int, float] | None:
+def _stat(path: str) -> tuple[int, float] | None:
+    """Size and time of change of a local file; None: it is gone."""
     try:
-        found = os.stat(unquote(urlparse(path).path) if path.startswith("file:") else path)
+        stat = os.stat(unquote(urlparse(path).path) if path.startswith("file:") else path)
     except OSError:
         return None
-    return found.st_size, found.st_mtime
+    return stat.st_size, stat.st_mtime
 
 
 def _clock(time: float) -> str:

@@ -1,8 +1,9 @@
 """Where a large text file can be cut: behind line breaks that end a record.
 
-In most text formats every line break does. In CSV with `multiLine` one inside quotes does not. Counting quotes tells
-them apart as long as every quote opens a field, closes one or is doubled, as RFC 4180, spreadsheets and pandas have
-it. A file with any other quote (`5" disk`) is read by rules of Spark's parser that are not repeated here, and not cut.
+In most text formats every line break ends a record. In CSV with `multiLine` a line break inside quotes does not.
+Counting quotes tells them apart as long as every quote opens a field, closes one or is doubled, as RFC 4180,
+spreadsheets and pandas write it. A file with any other quote (`5" disk`) is not cut: Spark's parser has rules for such
+quotes that are not repeated here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Piece:
 
 
 def layout_of(path: str, format: str, options: Mapping[str, str]) -> RecordLayout | None:
-    """How a text file is to be cut, by the reader's options (whose names have no case); None: not at all."""
+    """How a text file can be cut, by the reader's options (whose names have no case); None: it must stay whole."""
     given = {k.lower(): str(v) for k, v in options.items()}
     yes = {k for k, v in given.items() if v.lower() == "true"}
     encoding = given.get("encoding", given.get("charset", "utf-8")).lower()

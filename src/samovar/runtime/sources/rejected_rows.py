@@ -1,12 +1,12 @@
-"""Rows that did not parse: read out of an epoch's units, and found again with the file and line they stand on.
+"""Rows that did not parse: read from an epoch's units, and located later by file and line.
 
-A row is kept as its text and its file; the line is found when somebody asks, by reading the file again. Of equal rows
+A row is kept as its text and its file; its line is found when somebody asks, by reading the file again. Of equal rows
 in one file the first gets the first line, and so on. A row that spans lines gets the line it begins on.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -26,14 +26,14 @@ __all__ = ["bad_rows", "first_bad_row", "read_rejected", "reading_hint", "reject
 
 
 def rejection(name: str, rows: int, source: Source | None) -> str:
-    """What a run that lost rows says at its end."""
+    """The notice at the end of a run that rejected rows."""
     noun = "row" if rows == 1 else "rows"
     text = f"{rows:,} {noun} of '{name}' did not parse: not in the results, kept as rejected"
     return f"{text}; run.rejected('{name}') shows them. {reading_hint(source)}".rstrip()
 
 
 def reading_hint(source: Source | None) -> str:
-    """How else the rows might be read; empty when nothing comes to mind."""
+    """Reader options that might read the rows after all; empty when none are known."""
     if source is None or source.format != "csv":
         return ""
     doubled = source.option("escape", "\\") == source.option("quote", '"')
@@ -53,10 +53,8 @@ def first_bad_row(
     spark: SparkSession, source: Source, units: Sequence[Unit]
 ) -> tuple[str, int | None, str] | None:
     """File, line and text of a row that does not parse, or None."""
-    found = bad_rows(spark, source, units).limit(1).collect()
-    if not found:
-        return None
-    return next(iter(_placed(source, [(found[0][0], found[0][1] or "")])), None)
+    rows = [(row[0], row[1] or "") for row in bad_rows(spark, source, units).limit(1).collect()]
+    return next(iter(_placed(source, rows)), None)
 
 
 def read_rejected(recording: Recording, source: str) -> pa.Table:
@@ -93,29 +91,26 @@ def _placed(source: Source, rows: Iterable[tuple[str, str]]) -> list[tuple[str, 
     by_file: dict[str, list[str]] = {}
     for file, text in rows:
         by_file.setdefault(unquote(urlparse(file).path), []).append(text or "")
-    made: list[tuple[str, int | None, str]] = []
+    placed: list[tuple[str, int | None, str]] = []
     for path, texts in by_file.items():
         unit = units.get(path)
         origin = unit.origin if unit is not None else None
         # a chunk begins with the header again, and its lines count from `start` of the original
         shift = unit.start - int(header) if unit is not None and origin is not None else 0
         for text, line in _find(Path(path), texts):
-            made.append((origin or path, None if line is None else line + shift, text))
-    return made
+            placed.append((origin or path, None if line is None else line + shift, text))
+    return placed
 
 
 def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
     """Line numbers (from 1) of raw rows; equal rows get successive lines."""
-    wanted: dict[str, int] = {}
-    for text in texts:
-        key = text.rstrip("\r\n")
-        wanted[key] = wanted.get(key, 0) + 1
+    wanted = Counter(text.rstrip("\r\n") for text in texts)
     parts = {key: [line.rstrip("\r") for line in key.split("\n")] for key in wanted}
     ending: dict[str, list[str]] = {}  # rows by their last line: the lines before it are known when it is met
     for key, lines in parts.items():
         ending.setdefault(lines[-1], []).append(key)
     recent: deque[str] = deque(maxlen=max(map(len, parts.values()), default=1))
-    found: list[tuple[str, int | None]] = []
+    located: list[tuple[str, int | None]] = []
     try:
         with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
             for number, raw in enumerate(file, 1):
@@ -127,9 +122,8 @@ def _find(path: Path, texts: list[str]) -> list[tuple[str, int | None]]:
                     lines = parts[key]
                     if wanted[key] > 0 and (len(lines) == 1 or list(recent)[-len(lines) :] == lines):
                         wanted[key] -= 1
-                        found.append((key, number - len(lines) + 1))
+                        located.append((key, number - len(lines) + 1))
                         break
     except OSError:
         pass
-    found += [(text, None) for text, n in wanted.items() for _ in range(n)]
-    return found
+    return located + [(text, None) for text in wanted.elements()]

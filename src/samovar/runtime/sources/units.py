@@ -1,11 +1,10 @@
-"""Sources as lists of units: what can be read apart from the rest, in canonical order.
+"""Sources as lists of units, in canonical order. A unit is a file, or a chunk of a large file (see chunks.py).
 
-A unit is a file, or a chunk of a large file (see chunks.py). An epoch reads a range of units with Spark's own reader.
-Each row's position is (source, unit and row): Parquet gives row numbers for free; other formats give the block a row
-was read from, ordered within it by the order of reading.
+An epoch reads a range of units with Spark's own reader. Each row's position is (source, unit and row): Parquet has row
+numbers for free; other formats have the block a row was read from, and in it the order of reading.
 
-What cannot be read again (a catalog table, a live DataFrame, rows in the workflow, a format without files) is written
-to the recording as Parquet when the run starts and read from there.
+Rows that cannot be read again (a catalog table, a live DataFrame, rows in the workflow, a format without files) are
+written to the recording as Parquet when the run starts, and read from there.
 """
 
 from __future__ import annotations
@@ -52,7 +51,9 @@ __all__ = [
 ]
 
 CORRUPT = f"{HIDDEN}corrupt"
+"""Our column for the text of rows that do not parse: users' columns have other names."""
 DEFAULT_CORRUPT = "_corrupt_record"
+"""Spark's name for the same."""
 _PASSING_OVER = (
     "pathglobfilter",
     "modifiedbefore",
@@ -63,7 +64,7 @@ _PASSING_OVER = (
 
 
 class Unit(msgspec.Struct, frozen=True, array_like=True):
-    """Something that can be read apart: a file, or a chunk cut from `origin` starting at its row or line `start`."""
+    """A file, or a chunk cut from the file `origin` that starts at its row or line `start`."""
 
     path: str
     size: int
@@ -74,7 +75,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as it was when the run started. `files` are the originals, to tell whether they changed."""
+    """A source as it was when the run started. `files` are the originals, to see whether they have changed."""
 
     name: str
     number: int
@@ -98,26 +99,26 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parses(self) -> bool:
-        """Whether rows that do not parse are kept apart: not when they end the run, or the user asked for them."""
+        """Whether rows that do not parse are rejected: not when they end the run, or the user asked for them."""
         if self.format not in ("csv", "json") or self.option("mode", "permissive").lower() == "failfast":
             return False
         return self.option("columnnameofcorruptrecord", DEFAULT_CORRUPT) not in self.struct.names
 
     @property
     def passes_over(self) -> bool:
-        """Whether Spark is told to pass over some of the files or rows, so that footers do not tell the rows read."""
+        """Whether options make Spark skip some files or rows, so that the files' footers do not count the rows read."""
         return any(k.lower() in _PASSING_OVER and str(v).lower() != "false" for k, v in self.options.items())
 
     def option(self, name: str, default: str = "") -> str:
-        """A reader's option; their names have no case."""
+        """An option of the reader, whose name Spark compares without case; `name` is in lower case."""
         return str(next((v for k, v in self.options.items() if k.lower() == name), default))
 
 
 def is_bad(df: DataFrame) -> Column:
     """Whether a row did not parse; for frames read with `corrupt`.
 
-    Names every column, so that Spark parses all of them, whichever are wanted later: the same rows are bad in every
-    reading. (The length is never negative; Spark cannot know.)
+    The condition names every column, so that Spark parses all of them, whichever are needed later: the same rows are
+    bad in every reading. (A length is never negative, but Spark's optimizer does not know that.)
     """
     others = [F.col(quote_name(c)).isNull() for c in visible(df)]
     raw = F.col(CORRUPT)
@@ -150,7 +151,7 @@ def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
     """A source's schema alone: reads no rows beyond what finding the schema needs."""
     if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
         for path in op.path:
-            _files_at(spark, op, path)  # a clear error when nothing is there
+            _files_at(spark, op, path)  # raises a clear error when nothing is there
         return _file_schema(spark, op)
     return source_frame(spark, op, live).schema
 
@@ -192,16 +193,16 @@ def read_units(
 
 
 def stretches_of(source: Source, start: int, stop: int) -> list[RowRange] | None:
-    """Units as ranges of rows, where the files tell how many rows they have."""
+    """Units as ranges of rows, where the number of rows of each file is known; else None."""
     if source.format != "parquet":
         return None
-    made = []
+    ranges = []
     for i in range(start, stop):
         rows = source.units[i].rows
         if rows is None:
             return None
-        made.append((source.number, pack(i, 0), rows))
-    return made
+        ranges.append((source.number, pack(i, 0), rows))
+    return ranges
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -210,9 +211,7 @@ def stretches_of(source: Source, start: int, stop: int) -> list[RowRange] | None
 def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
     if not op.path:
         raise SourceError("Expected a path to read, got none.", operator=op.name)
-    files: list[Unit] = []
-    for path in op.path:
-        files += _files_at(spark, op, path)
+    files = [file for path in op.path for file in _files_at(spark, op, path)]
     options = dict(op.options)
     try:
         schema = _file_schema(spark, op)
@@ -253,13 +252,13 @@ def _file_schema(spark: SparkSession, op: ops.Read) -> StructType:
             hint="Check the format and the options, or give a schema.",
         ) from None
     if op.schema is None and op.format == "json" and DEFAULT_CORRUPT in schema.names:
-        # Spark adds it for rows that do not parse; here they are kept apart
+        # Spark adds it for rows that do not parse; here these are kept as rejected
         schema = StructType([f for f in schema.fields if f.name != DEFAULT_CORRUPT])
         if not schema.fields:
             raise SourceError(
-                f"Expected JSON rows in {', '.join(op.path)}, got none that parses.",
+                f"Expected JSON rows in {', '.join(op.path)}, but no row parses.",
                 operator=op.name,
-                hint="One JSON object a line is expected; use multiLine=True for one that spans lines, "
+                hint="One JSON object a line is expected; use multiLine=True for objects that span lines, "
                 "or check the format of the files.",
             )
     return schema
@@ -270,48 +269,39 @@ def _files_at(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
     if scheme not in ("", "file") and len(scheme) > 1:
         return _remote_files(spark, op, path)
     local = _local(path)
-    found: list[str] = []
-    if os.path.isdir(local):
-        for folder, folders, names in os.walk(local):
-            folders[:] = sorted(f for f in folders if not f.startswith(("_", ".")))
-            found += [os.path.join(folder, n) for n in names if not n.startswith(("_", "."))]
-    elif os.path.isfile(local):
-        found = [local]
-    else:
-        found = [p for p in glob.glob(local) if os.path.isfile(p)]
-        for folder in (p for p in glob.glob(local) if os.path.isdir(p)):
-            for root, folders, names in os.walk(folder):
-                folders[:] = [f for f in folders if not f.startswith(("_", "."))]
-                found += [os.path.join(root, n) for n in names if not n.startswith(("_", "."))]
-        if not found:
-            raise SourceError(
-                f"Expected something to read at {path}, found nothing.",
-                operator=op.name,
-                hint=_near(path, local),
-            )
-    elsewhere = [p for p in found if not os.access(p, os.R_OK)]
-    if elsewhere:
+    matches = [local] if os.path.exists(local) else glob.glob(local)
+    paths = [file for match in matches for file in _files_below(match)]
+    if not paths and not os.path.isdir(local):
         raise SourceError(
-            f"Expected files that may be read in {path}, got {elsewhere[0]}: no permission.", operator=op.name
+            f"Expected something to read at {path}, found nothing.", operator=op.name, hint=_near(local)
         )
-    empty = len(found)
-    found = [p for p in found if os.path.getsize(p) > 0]
-    if not found:
-        got = f"{empty} empty file(s)" if empty else "an empty folder"
+    if (locked := next((p for p in paths if not os.access(p, os.R_OK)), None)) is not None:
+        raise SourceError(f"The file {locked} of {path} cannot be read: no permission.", operator=op.name)
+    stats = {p: os.stat(p) for p in sorted(map(os.path.abspath, paths))}
+    files = [Unit(p, stat.st_size, stat.st_mtime) for p, stat in stats.items() if stat.st_size > 0]
+    if not files:
+        got = f"{len(paths)} empty file(s)" if paths else "an empty folder"
         raise SourceError(
             f"Expected {op.format} files in {path}, found {got}.",
             operator=op.name,
             hint="Check the path; files starting with '_' or '.' and empty files do not count.",
         )
-    made = []
-    for p in sorted(os.path.abspath(p) for p in found):
-        stat = os.stat(p)
-        made.append(Unit(p, stat.st_size, stat.st_mtime))
-    return made
+    return files
 
 
-def _near(path: str, local: str) -> str:
-    """What is there, near a path that is not: the first folder on the way that is missing, and names like it."""
+def _files_below(path: str) -> list[str]:
+    """A file itself, or the files of a folder and its folders; names that Spark skips are skipped."""
+    if not os.path.isdir(path):
+        return [path]
+    files: list[str] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = [f for f in folders if not f.startswith(("_", "."))]
+        files += [os.path.join(folder, n) for n in names if not n.startswith(("_", "."))]
+    return files
+
+
+def _near(local: str) -> str:
+    """A hint for a path that does not exist: names like the first part that is missing, or what is there instead."""
     at = os.path.abspath(local)
     while not os.path.isdir(os.path.dirname(at)):
         at = os.path.dirname(at)
@@ -334,10 +324,10 @@ def _remote_files(spark: SparkSession, op: ops.Read, path: str) -> list[Unit]:
         rows = listed.select("path", "length", F.col("modificationTime").cast("double")).collect()
     except PySparkException as error:
         raise SourceError(f"Cannot list {path}: {SparkError.of(error).line}", operator=op.name) from None
-    made = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
-    if not made:
+    files = [Unit(r[0], r[1], r[2]) for r in sorted(rows) if r[1] > 0]
+    if not files:
         raise SourceError(f"Expected {op.format} files in {path}, found none.", operator=op.name)
-    return made
+    return files
 
 
 def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
@@ -348,7 +338,7 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
             return msgspec.structs.replace(unit, rows=pq.read_metadata(unit.path).num_rows)
         except Exception as error:
             raise SourceError(
-                f"Expected a Parquet file, got one that cannot be read: {unit.path}\n    {SparkError.of(error).line}",
+                f"Cannot read {unit.path} as a Parquet file:\n    {SparkError.of(error).line}",
                 operator=operator,
                 hint="The file is damaged or of another format: replace it, or move it out of the folder.",
             ) from None
@@ -368,10 +358,10 @@ def file_ordinal(numbered: Mapping[str, int]) -> str:
 
 
 def _file_keys(numbered: Mapping[str, int]) -> dict[str, int]:
-    """The same numbers under all names that Spark may print a file by.
+    """The same numbers under all names that Spark may have for a file.
 
-    It prints local files as file:/a or file:///a, with odd ASCII characters (or all odd ones) escaped; the plain form
-    comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
+    Spark names local files file:/a or file:///a, with special ASCII characters (or all special ones) escaped; the plain
+    form comes last, since the plain form of one name (a%20b) can be the escaped form of another (a b).
     """
     safe = "/:=,+$@!*'()~;&"
     keys: dict[str, int] = {}

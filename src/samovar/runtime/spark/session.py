@@ -1,11 +1,11 @@
-"""The Spark session a run uses when none is handed in.
+"""The Spark session of a run whose caller passes none.
 
-`spark_session` returns the session that is already there, or starts one whose defaults suit a workflow on one machine:
-every core, few shuffle partitions, memory sized to the machine, a quiet console. What the user has set wins over every
-default, wherever he set it: in `conf`, in `spark-defaults.conf`, in `PYSPARK_SUBMIT_ARGS` or on the command line of
-`spark-submit`.
+`spark_session` returns the live session, or starts one whose defaults suit a workflow on one machine: every core, few
+shuffle partitions, memory sized to the machine, a quiet console. The user's settings win over every default: in `conf`,
+in `spark-defaults.conf`, in `PYSPARK_SUBMIT_ARGS` or on the command line of `spark-submit`. Spark itself would let a
+default that is set here win over `spark-defaults.conf`, which is why that file is read here.
 
-Cost: several seconds for a first session of a process (a Java process is started; more on a busy machine), about a
+Cost: several seconds for the first session of a process (a Java process is started; more on a busy machine), about a
 millisecond after that. Threads may call it at the same time: they get the same session, and wait while it starts.
 """
 
@@ -48,7 +48,9 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK = "127.0.0.1"
 _FIRST_UI_PORT = 4040
 _UI_PORTS_TRIED = 64
+"""Spark itself tries 16 ports and logs a warning for each that is taken."""
 _MASTER_SECONDS = 5.0
+"""Seconds to wait for a master's answer: one in the same network answers in milliseconds."""
 _GIB = 1024**3
 
 _starting = threading.Lock()
@@ -78,10 +80,10 @@ def spark_session(
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Runs a tiny job with a shuffle and a Python worker, so that the first real job finds everything loaded.
+    """Run a tiny job with a shuffle and a Python worker, so that Spark has loaded everything before the first real job.
 
-    Meant for a background thread while other things are prepared; takes a few seconds in a fresh session. Never
-    raises: a session that does not work says so at its first real job.
+    For a background thread while other things are prepared; takes a few seconds in a fresh session. Never raises: in a
+    session that does not work, the first real job raises.
     """
 
     # Nested, so that it is pickled by value and a worker needs no samovar for it.
@@ -127,10 +129,10 @@ def end_java() -> None:
 
 
 def quiet_query_errors() -> None:
-    """Keeps PySpark from printing each failed query's whole Java stack as one line of JSON on stderr.
+    """Keep PySpark from printing each failed query's whole Java stack as one line of JSON on stderr.
 
-    The exception is raised all the same and says what is wrong. Called for the sessions started here; for a session
-    that was handed in it is the user's choice.
+    The exception, which is raised all the same, has the message. Called for the sessions started here; for a session of
+    the user's it is the user's choice.
     """
     from pyspark.logger import PySparkLogger
 
@@ -138,21 +140,18 @@ def quiet_query_errors() -> None:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
-# ---- a session that is there already
+# ---- a live session
 
 
 def _live_session() -> SparkSession | None:
     if "pyspark" not in sys.modules:
         return None
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     try:
         session = SparkSession.active()
         session.version  # noqa: B018  a stopped session raises here
-    except (PySparkException, AttributeError):
-        return None
-    except Exception:  # py4j's, when the Java process is gone
+    except Exception:  # PySpark's, or py4j's when the Java process is gone
         return None
     return session
 
@@ -194,9 +193,9 @@ def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSe
     from pyspark.sql import SparkSession
 
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has started Java, with its own settings
-    given = {} if submitted else _user_settings(os.environ)
+    users = {} if submitted else _user_settings(os.environ)
     if master is None:
-        master = given.get("spark.master")
+        master = users.get("spark.master")
     if master is None and not submitted:
         master = "local[*]"
 
@@ -205,7 +204,7 @@ def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSe
         settings["spark.master"] = master
     if not submitted:
         for key, value in _defaults(master or "", app_name).items():
-            if key not in given:
+            if key not in users:
                 settings.setdefault(key, value)
 
     if master is not None:
@@ -229,7 +228,7 @@ def _start(master: str | None, wanted: dict[str, str], app_name: str) -> SparkSe
 
 
 def _check_master(master: str) -> None:
-    """Raise for a master nobody answers at, before Spark tries for a minute and a half."""
+    """Raise for a master that does not answer, before Spark tries for a minute and a half."""
     if not re.match(r"local(\[(\*|\d+)(,\s*\d+)?\]|-cluster\[.*)?\Z|spark://|yarn\Z|k8s://", master):
         raise EnvironmentProblem(
             f"Expected a Spark master such as local[4], spark://host:7077, yarn or k8s://..., got '{master}'.",
@@ -237,22 +236,22 @@ def _check_master(master: str) -> None:
         )
     if not master.startswith("spark://"):
         return
-    said = ""
+    reason = ""
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_SECONDS):
                 return
         except (OSError, ValueError) as problem:
-            said = _first_line(problem)
+            reason = _first_line(problem)
     raise EnvironmentProblem(
-        f"Expected a Spark master that answers at '{master}', got: {said}.",
+        f"Expected a Spark master that answers at '{master}', got: {reason}.",
         hint="Check host and port (the master's web page shows its URL), and that the master runs.",
     )
 
 
 def _defaults(master: str, app_name: str) -> dict[str, str]:
-    """What a new session gets unless the user has said otherwise."""
+    """The settings of a new session, unless the user has set them."""
     defaults = {
         "spark.app.name": app_name,
         "spark.ui.showConsoleProgress": "false",
@@ -260,13 +259,13 @@ def _defaults(master: str, app_name: str) -> dict[str, str]:
         **_sql_defaults(master),
     }
     if not _has_own_logging(os.environ):
-        # The *default* options come before spark.driver.extraJavaOptions, so that those stay the user's.
+        # These options come before spark.driver.extraJavaOptions, which stay the user's.
         defaults["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
     if master.startswith("local"):
         defaults |= {
             "spark.driver.memory": f"{driver_memory_mib()}m",
-            # All of a local Spark is one process: no name or outside address is needed, nor one that a change of
-            # network could take away.
+            # A local Spark is one process: it needs no name and no outside address, which a change of network could
+            # take away.
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
         }
@@ -293,7 +292,7 @@ def _set_missing(session: SparkSession, defaults: Mapping[str, str]) -> None:
 
 
 def _launch_environment(master: str | None, submitted: bool) -> dict[str, str]:
-    """The environment variables Spark reads when it starts; those that the user has set stay."""
+    """The environment variables that Spark reads when it starts; the user's own stay as they are."""
     variables = {}
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if not os.environ.get(name):
@@ -310,7 +309,7 @@ def _launch_environment(master: str | None, submitted: bool) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Sets environment variables for the time Spark starts, and puts back what was there."""
+    """Set environment variables while Spark starts, and restore them."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -323,7 +322,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-# ---- what the user has set
+# ---- the user's settings
 
 
 def _user_settings(environ: Mapping[str, str]) -> dict[str, str]:
@@ -350,12 +349,8 @@ def _has_own_logging(environ: Mapping[str, str]) -> bool:
 
 def _parse_properties(text: str) -> dict[str, str]:
     """`spark-defaults.conf`: a key, then white space, `=` or `:`, then the value; `#` starts a comment line."""
-    settings = {}
-    for line in text.splitlines():
-        match = re.match(r"\s*(?![#!])([^\s=:]+)\s*[=:\s]\s*(.*?)\s*$", line)
-        if match:
-            settings[match.group(1)] = match.group(2)
-    return settings
+    matches = (re.match(r"\s*(?![#!])([^\s=:]+)\s*[=:\s]\s*(.*?)\s*$", line) for line in text.splitlines())
+    return {match.group(1): match.group(2) for match in matches if match}
 
 
 _SUBMIT_OPTIONS = {
@@ -408,19 +403,19 @@ def memory_bytes() -> int:
     with contextlib.suppress(ValueError, OSError, AttributeError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(ValueError, OSError):  # "max" is no number
+        with contextlib.suppress(ValueError, OSError):  # "max": there is no limit
             limits.append(int(Path(file).read_text(encoding="ascii")))
     return min(limits, default=4 * _GIB)
 
 
 def driver_memory_mib(memory: int | None = None) -> int:
-    """A quarter of the memory, but at least 1 and at most 8 GiB: the rest is for Python workers and the file cache."""
+    """A quarter of the memory, at least 1 and at most 8 GiB: the rest is for Python workers and the file cache."""
     memory = memory_bytes() if memory is None else memory
     return min(max(memory // 4, _GIB), 8 * _GIB) // 1024**2
 
 
 def free_ui_port() -> int:
-    """A port for Spark's web page: the first free one from 4040 on, or 0 (any) if all near it are taken."""
+    """A port for Spark's web page: the first free port from 4040 on, or 0 (any) if all that are tried are taken."""
     for port in range(_FIRST_UI_PORT, _FIRST_UI_PORT + _UI_PORTS_TRIED):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             if os.name == "posix":
@@ -432,7 +427,7 @@ def free_ui_port() -> int:
 
 
 def hostname_resolves() -> bool:
-    """Whether this machine's own name leads to an address; Spark does not start where it does not."""
+    """Whether this machine's name has an address: Spark looks it up when it starts, and fails without one."""
     try:
         socket.getaddrinfo(socket.gethostname(), None)
     except OSError:
@@ -445,13 +440,12 @@ def _text(value: object) -> str:
 
 
 def _cause(problem: BaseException) -> str:
-    """What went wrong, without Java's stack."""
-    java = getattr(problem, "java_exception", None)
-    lines = [ln.strip() for ln in str(problem).splitlines() if ln.strip()]
-    if java is None:
+    """The message of an exception, without Java's stack."""
+    if getattr(problem, "java_exception", None) is None:
         return _first_line(problem)
-    said = next((ln for ln in lines if re.match(r":?\s*[\w.$]+(Exception|Error)\b", ln)), lines[0])
-    return re.sub(r"^:?\s*[\w.$]+: ", "", said)
+    lines = [ln.strip() for ln in str(problem).splitlines() if ln.strip()]
+    line = next((ln for ln in lines if re.match(r":?\s*[\w.$]+(Exception|Error)\b", ln)), lines[0])
+    return re.sub(r"^:?\s*[\w.$]+: ", "", line)
 
 
 def _first_line(problem: BaseException) -> str:

@@ -1,17 +1,17 @@
-"""Whether all hosts of a cluster see the folders of a run: asked before anything is computed.
+"""Whether all hosts of a cluster see the folders of a run: checked before anything is computed.
 
 Executors write epochs into the recording, and read sources and chunks, by the driver's paths. On a host where such a
 path is another folder Spark notices nothing: files go to that host's disk, and the run would end with rows missing.
 
 The probe is two small jobs with a task for each slot. In the first, Python workers read a word that the driver wrote,
-leave a file for the driver, look at some files of each source, and say which Python and Samovar they have. In the
-second, Spark itself writes rows, whose files the driver counts. A local Spark is not probed.
+write a file for the driver, look at some files of each source, and report their versions of Python and Samovar. In the
+second, Spark itself writes rows, which the driver counts. A local Spark is not probed.
 
-Executors may come and go, so the number of cores is looked at before each epoch and before each commit (a call, no
-job), and the probe repeated when it has changed. An executor on another host that takes the place of one in the
-meantime is not noticed here, nor one that makes two slots of one, since Spark says two for both. A task of a Python
-operator on it fails (delivery.py), and rows that Spark's tasks lose there are missed when the epoch's rows are added up
-(balance.py), unless nothing but text files tells how many there were.
+Executors may come and go, so the number of cores is compared before each epoch and before each commit (a call, no job),
+and the probe is repeated when it has changed. Not noticed here: an executor that is replaced by one on another host, or
+a second slot where there was one, since Spark reports at least two. On such a host a task of a Python operator fails
+(delivery.py), and rows that Spark's tasks lose there are missed when the epoch's rows are added up (balance.py), except
+where the input is text, whose rows nobody has counted.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ __all__ = ["SharedStorage", "check_shared", "cores", "is_local", "not_seen", "so
 log = logging.getLogger("samovar")
 
 _FOLDERS = 16
-"""Of how many folders of a source a file is looked at: a source lies on one file system, mostly."""
+"""Folders of a source of which a file is checked: nearly always a source is on one file system."""
 _PATIENCE = (0.0, 0.3, 1.0, 3.0)
-"""Seconds until files of other hosts must be seen: network file systems may show them late."""
+"""Seconds to wait before each look for the files of other hosts: network file systems may show them late."""
 _CONNECT_SLOTS = 8
-"""Tasks of a probe where the number of slots cannot be asked for."""
+"""Tasks of a probe with Spark Connect, which does not report the number of slots."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A file that workers must see: of which operator, and how large it is."""
+    """A file that workers must see: its operator, its path and its size."""
 
     operator: str
     path: str
@@ -62,13 +62,13 @@ class Seen:
 
 
 def cores(session: SparkSession) -> int:
-    """The slots of the executors that are there now; with Spark Connect, which cannot tell, of this machine."""
+    """The slots of the present executors; with Spark Connect, which does not report them, the cores of this machine."""
     context = getattr(session, "sparkContext", None)
     return int(context.defaultParallelism) if context is not None else os.cpu_count() or 2
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether Spark's workers are on the driver's host for sure. A Connect server may be anywhere."""
+    """Whether Spark's workers are certainly on the driver's host. A Connect server may be anywhere."""
     context = getattr(spark, "sparkContext", None)
     return context is not None and str(context.master).startswith("local")
 
@@ -86,10 +86,10 @@ class SharedStorage:
         self._cores = -1
 
     def check(self) -> None:
-        """Raise StorageNotShared unless all workers see the folders; quick if the cluster is as it was."""
+        """Raise StorageNotShared unless all workers see the folders; quick if the number of cores has not changed."""
         if self._local:
             return
-        for _ in range(3):  # executors may join during a probe; who joins later is looked at next time
+        for _ in range(3):  # executors may join during a probe; those that join later are probed next time
             now = cores(self._spark)
             if now == self._cores:
                 return
@@ -97,14 +97,14 @@ class SharedStorage:
             self._cores = now
 
     def check_sources(self, sources: Iterable[Source]) -> None:
-        """The same for the files that sources read."""
+        """Raise StorageNotShared unless all workers see the files of sources."""
         self._files = tuple(seen for source in sources for seen in some_files(source.name, source.units))
         if self._files and not self._local:
             check_shared(self._spark, (), self._files, python=self._python)
 
 
 def some_files(source: str, units: Iterable[Unit]) -> list[Seen]:
-    """The first file of each of the folders a source reads, if they are local ones, up to a number of them."""
+    """The first file of each folder of a source, for local folders, up to a number of them."""
     folders: dict[str, Seen] = {}
     for unit in units:
         if urlparse(unit.path).scheme in ("", "file"):
@@ -144,7 +144,7 @@ def _slots(spark: SparkSession) -> int:
 
 
 def _look(nonce: str, places: list[str], files: list[tuple[str, int]]) -> Callable[..., Any]:
-    """What a task does. A function in a function travels by value: a worker without Samovar can run it, and say so."""
+    """The function of a task. A nested function is pickled by value: a worker without Samovar can run and report it."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import json
@@ -176,28 +176,28 @@ def _look(nonce: str, places: list[str], files: list[tuple[str, int]]) -> Callab
                 problems[place] = error.strerror or str(error)
         for path, size in files:
             try:
-                found = os.stat(path.removeprefix("file://")).st_size
-                if found != size:
-                    raise OSError(f"{found} bytes there, {size} on the driver")
+                seen = os.stat(path.removeprefix("file://")).st_size
+                if seen != size:
+                    raise OSError(f"{seen} bytes there, {size} on the driver")
             except OSError as error:
                 problems[path] = error.strerror or str(error)
-        said = {
+        answer = {
             "host": socket.gethostname(),
             "python": ".".join(platform.python_version_tuple()[:2]),
             "samovar": version,
             "wrote": wrote,
             "problems": problems,
         }
-        yield pyarrow.RecordBatch.from_pydict({"said": [json.dumps(said)]})
+        yield pyarrow.RecordBatch.from_pydict({"answer": [json.dumps(answer)]})
 
     return look
 
 
 def _ask(spark: SparkSession, look: Callable[..., Any], python: bool) -> list[dict[str, Any]]:
-    """What the worker of each slot says; nothing, where there is no Python and none is needed."""
+    """The answer of each slot's worker; none, where the workers have no Python and none is needed."""
     slots = _slots(spark)
     try:
-        told = spark.range(0, slots, 1, slots).mapInArrow(look, "said string").toArrow()
+        answers = spark.range(0, slots, 1, slots).mapInArrow(look, "answer string").toArrow()
     except SPARK_ERRORS as error:
         if not python:
             log.debug("no Python on the workers", exc_info=True)
@@ -207,7 +207,7 @@ def _ask(spark: SparkSession, look: Callable[..., Any], python: bool) -> list[di
             hint="They need the driver's Python (the same 3.x) with pyarrow, pandas and samovar: install them on all "
             "hosts and name that Python in PYSPARK_PYTHON.",
         ) from None
-    return [json.loads(said) for said in told.column(0).to_pylist()]
+    return [json.loads(answer) for answer in answers.column(0).to_pylist()]
 
 
 def _check_python(answers: Sequence[Mapping[str, Any]]) -> None:
@@ -262,21 +262,21 @@ def _appears(file: Path, nonce: str) -> bool:
 
 
 def _check_writes(spark: SparkSession, place: Path) -> None:
-    """Have Spark itself write a row in each slot: its file system may be another one, or its user may not write."""
+    """Have Spark itself write a row in each slot: Spark's file system may differ, or its user may not be allowed to."""
     slots, rows = _slots(spark), place / "rows"
     problem = "their files are not seen by the driver"
     try:
         spark.range(0, slots, 1, slots).write.parquet(str(rows))
     except SPARK_ERRORS as error:
         problem = SparkError.of(error).text
-    found = 0
+    count = 0
     for wait in _PATIENCE:
         time.sleep(wait)
-        found = rows_in([rows]) if rows.is_dir() else 0
-        if found == slots:
+        count = rows_in([rows]) if rows.is_dir() else 0
+        if count == slots:
             return
     raise StorageNotShared(
-        f"Expected Spark's executors to write {slots} rows into {place.parent}, of which the driver found {found}: "
+        f"Expected Spark's executors to write {slots} rows into {place.parent}, of which the driver found {count}: "
         f"{problem}. What they write would be lost.",
         folder=str(place.parent),
         hint=_what_to_share(str(place.parent)),

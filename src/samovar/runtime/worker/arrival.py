@@ -1,4 +1,4 @@
-"""The order in which tuples arrived, for operators that take them so: logged once, followed by every replay."""
+"""The order of arrival, for operators that take their tuples in that order: logged once, followed by every replay."""
 
 from __future__ import annotations
 
@@ -24,15 +24,13 @@ def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator
         table = pa.Table.from_batches(rows)
         with pa.OSFile(str(log)) as file:
             logged = pa.ipc.open_file(file).read_all()
-        wanted = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}
-        names = logged.schema.names
-        keys = zip(*(table.column(n).to_pylist() for n in names), strict=True)
-        places = [wanted[k] for k in keys]
+        arrived = {tuple(r.values()): i for i, r in enumerate(logged.to_pylist())}
+        keys = zip(*(table.column(n).to_pylist() for n in logged.schema.names), strict=True)
+        places = [arrived[key] for key in keys]
         order = sorted(range(len(places)), key=places.__getitem__)
         yield from table.take(order).to_batches()
         return
     seen: list[pa.RecordBatch] = []
-    last: pa.Schema | None = None
     for batch in batches:
         names = [
             n
@@ -40,9 +38,8 @@ def in_arrival_order(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator
             if n.startswith(HIDDEN) and n != CONTROL and not n.startswith("__sv_v")
         ]
         seen.append(batch.select(names))
-        last = seen[-1].schema
         yield batch
-    if last is not None:
-        with new_file(log) as path, pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, last) as writer:
+    if seen:
+        with new_file(log) as path, pa.ipc.new_file(str(path), seen[-1].schema) as writer:
             for part in seen:
                 writer.write_batch(part)

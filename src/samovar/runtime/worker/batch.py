@@ -1,4 +1,4 @@
-"""One Arrow batch as rows: what a chain of Python operators is fed with."""
+"""One Arrow batch as rows, the input of a chain of Python operators."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["View", "fitted", "is_simple", "picker", "rows_at", "shown_batch", "s
 
 
 class View:
-    """One batch as a chain sees it: rows and batches of each port, positions, buckets."""
+    """One batch for a chain: rows and batches of each port, positions, buckets."""
 
     def __init__(self, batch: pa.RecordBatch, positions: bool) -> None:
         self.batch = batch
@@ -35,7 +35,7 @@ class View:
         return self.batch.column(names.index(name)).to_pylist() if name in names else None
 
     def rows(self, start: int, stop: int) -> list[dict[str, Any]]:
-        """Rows of the only port."""
+        """Rows of an operator with one port, as dicts."""
         part = self.batch.slice(start, stop - start).select(self.shown)
         if not self.shown:
             return [{} for _ in range(part.num_rows)]
@@ -43,7 +43,7 @@ class View:
         return _row_maker(tuple(self.shown))(columns)
 
     def structs(self, port: int) -> list[dict[str, Any]]:
-        """Rows of one of several ports, None where a row is another port's."""
+        """Rows of one of several ports; None where a row belongs to another port."""
         if port not in self._structs:
             names = self.batch.schema.names
             column = self.batch.column(names.index(f"{HIDDEN}v{port}"))
@@ -58,27 +58,26 @@ class View:
         return pa.RecordBatch.from_struct_array(column.slice(start, stop - start))
 
     def place(self, i: int) -> Position:
-        """The position of a row, also where the rows behind it need none."""
+        """The position of one row, also where the chain's output has no positions."""
         parts = filter(is_position_column, self.batch.schema.names)
         return tuple(self.batch.column(n)[i].as_py() for n in parts)
 
     def position(self, i: int) -> Position:
-        """The position of a row; empty when none is wanted."""
+        """The position of a row; empty where the chain's output has no positions."""
         return self._positions[i] if self._parts else ()
 
     @cached_property
     def _positions(self) -> list[Position]:
-        """Of all rows: made when the first of them is asked for, since rows that are passed by need none."""
+        """The positions of all rows, computed when the first is asked for: a replay skips rows without asking."""
         names = self.batch.schema.names
         return list(zip(*(self.batch.column(names.index(n)).to_pylist() for n in self._parts), strict=True))
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """A column's values. Arrow has a fast way, which it leaves when it is told how to give maps."""
-    made: list[Any] = (
-        column.to_pylist(maps_as_pydicts="strict") if pa.types.is_nested(column.type) else column.to_pylist()
-    )
-    return made
+    """A column's values; maps as dicts. Arrow converts plain columns faster without that option."""
+    options = {"maps_as_pydicts": "strict"} if pa.types.is_nested(column.type) else {}
+    values: list[Any] = column.to_pylist(**options)
+    return values
 
 
 @lru_cache
@@ -86,17 +85,17 @@ def _row_maker(names: tuple[str, ...]) -> Callable[[list[list[Any]]], list[dict[
     """A function from columns to rows, written out for these names: four times as fast as `RecordBatch.to_pylist`."""
     values = [f"v{i}" for i in range(len(names))]
     items = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
-    made: Callable[[list[list[Any]]], list[dict[str, Any]]] = eval(
+    maker: Callable[[list[list[Any]]], list[dict[str, Any]]] = eval(
         f"lambda columns: [{{{items}}} for {', '.join(values)}, in zip(*columns)]"
     )
-    return made
+    return maker
 
 
 def picker(schema: pa.Schema) -> Callable[[Any], tuple[Any, ...]] | None:
-    """What takes a row's values in the order of the schema; None for a single plain column.
+    """A function that takes a row's values in the order of the schema; None for a single plain column.
 
-    Lists, maps and structs are copied: a row stands for what it held when it was given, and it waits a while before it
-    is sent on, during which the operator may go on filling the same list.
+    Lists, maps and structs are copied: a row is what it held when the operator yielded it, and while it waits to be
+    sent on the operator may go on filling the same list.
     """
     names = schema.names
     nested = [pa.types.is_nested(field.type) for field in schema]
@@ -113,7 +112,7 @@ def picker(schema: pa.Schema) -> Callable[[Any], tuple[Any, ...]] | None:
 
 
 def stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Stretches of equal values."""
+    """Start and stop of each stretch of rows with equal values; all rows as one stretch where there are no values."""
     if values is None or len(set(values)) == 1:
         if stop > start:
             yield start, stop
@@ -126,7 +125,7 @@ def stretches(values: list[int] | None, start: int, stop: int) -> Iterator[tuple
 
 
 def is_simple(kind: pa.DataType) -> bool:
-    """Types whose values come out of Spark as they went in."""
+    """Whether values of a type come out of Spark as they went in."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_float64(kind)
@@ -147,7 +146,7 @@ def rows_at(
 
 
 def shown_batch(data: pa.RecordBatch, first: dict[str, Any]) -> str:
-    """A batch as it is named in a message."""
+    """A batch in words, for a message."""
     return f"a batch of {data.num_rows} rows from {row_text(first, 400)} on"
 
 

@@ -7,10 +7,9 @@ catches up by the state files since.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from dataclasses import field as attribute
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -31,63 +30,75 @@ from samovar.runtime.exchange.fingerprints import Fingerprints
 from samovar.runtime.exchange.task import Stage, Task, Version
 from samovar.runtime.exchange.user_errors import UserError, unsaved
 
-__all__ = ["LoadedOperator", "load", "loaded_as", "save", "told"]
+__all__ = ["LoadedOperator", "changes_in", "load", "save", "state_errors"]
 
 
 @dataclass
 class LoadedOperator:
-    token: str
-    instance: Operator
-    capture: StateCapture
+    """An operator at work on one bucket: its instance, and what an epoch keeps of it."""
+
+    name: str
+    code: bytes
+    """The pickle the instance was loaded from: a run may go on with other code."""
+    results: Results
+    """What `log_result` returned in this epoch."""
+    prints: Fingerprints
+    """Fingerprints of the operator's output in this epoch."""
+    token: str = ""
+    """The version of its state, where it is kept between epochs."""
+    instance: Operator = field(init=False)
+    capture: StateCapture = field(init=False)
     full_bytes: int = 0
     delta_bytes: int = 0
-    code: bytes = b""
-    """What the instance was made from: a run may go on with other code."""
-    results: Results = attribute(default_factory=Results)
-    """What `log_result` gave in this epoch."""
     changes: dict[str, Any] | None = None
     """What changed in this epoch up to the last mark."""
-    prints: Fingerprints = attribute(default_factory=lambda: Fingerprints(""))
-    """Fingerprints of what it gives in this epoch."""
     switched: bool = False
     """Whether it switched to other code in this epoch."""
     version: int = 0
-    """Of that code."""
+    """The version of that code."""
     gone: tuple[str, ...] | None = None
-    """Right after that: attributes the old code had and the new one has not."""
+    """Right after a switch: attributes that the old code had and the new code lacks."""
+
+    def __post_init__(self) -> None:
+        self.instance = pickle.loads(self.code)
+        self.capture = StateCapture(self.name, self.instance)
+
+    def catch_up(self, changes: Iterable[dict[str, Any]]) -> None:
+        """Apply changes that were made elsewhere; they do not count as changes of this epoch."""
+        known = self.capture.known
+        restore(self.instance, changes, known)
+        self.capture.settle(known)
 
     def switch_to(self, new: Operator, code: bytes, version: int) -> None:
-        """Go on as another operator, to which the state was handed over."""
+        """Go on as another operator, which has got the state already."""
         before = vars(self.instance)
         self.instance, self.code = new, code
-        self.capture = StateCapture(self.capture.name, new)
+        self.capture = StateCapture(self.name, new)
         lost = tuple(n for n in before if n not in vars(new) and not n.startswith("_sv_"))
         self.gone = (*(self.gone or ()), *lost)
         self.switched, self.version = True, version
 
     def take_changes(self) -> dict[str, Any]:
-        """What changed since the last time: all of it, if other code came in between."""
+        """What changed since the last call; the whole state, if the operator switched to other code in between."""
         if self.gone is None:
             return self.capture.changes()
-        made = {**self.capture.whole(), "gone": self.gone, "whole": self.version}
-        self.capture.settle(made["values"])
+        whole = {**self.capture.whole(), "gone": self.gone, "whole": self.version}
+        self.capture.settle(whole["values"])
         self.gone = None
-        return made
+        return whole
 
 
 _cache: dict[tuple[str, str, int], LoadedOperator] = {}
 _NOTHING: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
 """The changes of a stretch without tuples."""
-
-
-def loaded_as(
-    instance: Operator, capture: StateCapture, code: bytes, results: Results, prints: Fingerprints
-) -> LoadedOperator:
-    """An operator ready to work, from its parts."""
-    return LoadedOperator("", instance, capture, 0, 0, code, results, prints=prints)
+RUNS_KEPT = 3
+"""A worker process outlives a run: it keeps the states of the last few runs, since some may go on side by side."""
+SMALL = 1 << 16
+"""Bytes of deltas below which a checkpoint would save nobody time."""
 
 
 def load(task: Task, stage: Stage, bucket: int) -> LoadedOperator:
+    """An operator in the state its bucket starts the epoch with: from this process, or from the state files."""
     version = stage.versions.get(bucket, Version())
     key = (task.run, stage.name, bucket)
     held = _cache.pop(key, None)
@@ -105,27 +116,25 @@ def load(task: Task, stage: Stage, bucket: int) -> LoadedOperator:
             results = Results(recorded.get("results", []), _used(version))
             prints = Fingerprints(stage.name, recorded.get("prints", ()), given)
     if held is not None and held.token in version.tokens and held.code == stage.code:
-        behind = version.files[version.tokens.index(held.token) :]
-        if behind:
-            known = held.capture.known
-            restore(held.instance, (read_state(Path(f))[1] for f in behind), known)
-            held.capture.settle(known)
+        if behind := version.files[version.tokens.index(held.token) :]:
+            held.catch_up(changes_in(behind))
         held.results, held.prints = results, prints
         return held
-    instance: Operator = pickle.loads(stage.code)
-    capture = StateCapture(stage.name, instance)
-    loaded = LoadedOperator(version.tokens[-1], instance, capture, 0, 0, stage.code, results, prints=prints)
+    loaded = LoadedOperator(stage.name, stage.code, results, prints, version.tokens[-1])
     if version.files:
-        known = {}
-        restore(instance, (read_state(Path(f))[1] for f in version.files), known)
-        capture.settle(known)
-    if own := stage.goes_on.get(bucket):  # what the epoch changed so far is part of what it will have changed
-        loaded.changes = reduce(composed, (read_state(Path(f))[1] for f in version.files[-own:]), _NOTHING)
+        loaded.catch_up(changes_in(version.files))
+    if count := stage.goes_on.get(bucket):  # changes so far are part of the epoch's changes
+        loaded.changes = reduce(composed, changes_in(version.files[-count:]), _NOTHING)
     return loaded
 
 
+def changes_in(files: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The changes that state files hold."""
+    return (read_state(Path(file))[1] for file in files)
+
+
 def _used(version: Version) -> int:
-    """How many results were given before the mark a version ends with."""
+    """How many results `log_result` had returned at the mark a version ends with."""
     if not version.files or not is_mark(Path(version.files[-1])):
         return 0
     used: int = read_state(Path(version.files[-1]))[1]["used"]
@@ -133,11 +142,12 @@ def _used(version: Version) -> int:
 
 
 def save(task: Task, stage: Stage, loaded: LoadedOperator, header: Header) -> None:
+    """Write what the epoch changed; and the whole state, where reading all deltas would cost more than that."""
     bucket, folder = header.bucket, Path(stage.folder)
     first = not stage.versions.get(bucket, Version()).files
     switched, loaded.switched = loaded.switched, False
-    with told(stage, loaded):
-        if switched:  # nothing before it can be added to
+    with state_errors(loaded):
+        if switched:  # deltas of the old code do not fit the new code's state
             changes, loaded.gone, loaded.changes = loaded.capture.whole(), None, None
             loaded.capture.settle(changes["values"])
         else:
@@ -146,10 +156,10 @@ def save(task: Task, stage: Stage, loaded: LoadedOperator, header: Header) -> No
             changes, loaded.changes = composed(loaded.changes, changes), None
         if loaded.results.made:
             changes["results"] = loaded.results.made
-        if loaded.prints.made:
-            changes["prints"] = loaded.prints.made
+        if loaded.prints.checksums:
+            changes["prints"] = loaded.prints.checksums
         loaded.delta_bytes += write_state(folder / f"{bucket:04d}.delta", header, changes)
-    if switched or (not first and loaded.delta_bytes > max(1 << 16, 2 * loaded.full_bytes)):
+    if switched or (not first and loaded.delta_bytes > max(SMALL, 2 * loaded.full_bytes)):
         whole = Header(
             operator=stage.name, bucket=bucket, epoch=task.epoch, full=True, entries=header.entries
         )
@@ -157,23 +167,18 @@ def save(task: Task, stage: Stage, loaded: LoadedOperator, header: Header) -> No
         loaded.delta_bytes = 0
     loaded.token = task.token
     _cache[task.run, stage.name, bucket] = loaded
-    _forget_old_runs()
+    keys = list(_cache)  # other threads may save meanwhile, in a local run
+    runs = list(dict.fromkeys(run for run, _, _ in reversed(keys)))
+    for key in (k for k in keys if k[0] in runs[RUNS_KEPT:]):
+        _cache.pop(key, None)
 
 
 @contextmanager
-def told(stage: Stage, loaded: LoadedOperator) -> Iterator[None]:
-    """Failures to write a state, told so that a person knows whose."""
+def state_errors(loaded: LoadedOperator) -> Iterator[None]:
+    """Errors of writing a state, raised again with the name of the operator."""
     try:
         yield
     except WorkflowError as error:  # a value that cannot be pickled
-        raise UserError(unsaved(stage.name, loaded.instance, error, error.hint)) from None
+        raise UserError(unsaved(loaded.name, loaded.instance, error, error.hint)) from None
     except OSError as error:
-        raise OSError(error.errno, f"{error.strerror}: state of operator '{stage.name}'") from None
-
-
-def _forget_old_runs(keep: int = 3) -> None:
-    """A worker lives longer than a run: states of runs not seen for a while are dropped."""
-    keys = list(_cache)  # other threads may save meanwhile, in a local run
-    runs = list(dict.fromkeys(run for run, _, _ in reversed(keys)))
-    for key in (k for k in keys if k[0] in runs[keep:]):
-        _cache.pop(key, None)
+        raise OSError(error.errno, f"{error.strerror}: state of operator '{loaded.name}'") from None

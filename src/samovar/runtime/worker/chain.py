@@ -1,8 +1,8 @@
-"""What runs inside Spark's Python workers: a chain of Python operators over one epoch's rows.
+"""A chain of Python operators over one epoch's rows, as it runs inside Spark's Python workers.
 
 A worker gets rows sorted by bucket and position, brings each operator's state to the version the epoch starts from,
-processes tuple by tuple, and writes what changed as a state file. The state of a bucket is kept in the worker between
-epochs under its version; a worker that holds an older version catches up by the state files since. Nothing here
+processes tuple by tuple, and writes what changed as a state file. The state of a bucket stays in the worker between
+epochs under its version; a worker that holds an older version catches up by the state files since then. Nothing here
 depends on which worker gets which bucket.
 
 An exception in user code is written to a file and ends the task early without failing it: the driver finds the file,
@@ -31,12 +31,7 @@ from samovar.errors import ReplayDiffers
 from samovar.graph.logged_results import swap
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.positions import PAD, Position, end_position, position_columns
-from samovar.record.state_files import (
-    Header,
-    composed,
-    mark_name,
-    write_state,
-)
+from samovar.record.state_files import Header, composed, mark_name, write_state
 from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
 from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, file_name, replaced
 from samovar.runtime.exchange.kept_rows import Keeping, read_kept
@@ -55,58 +50,55 @@ from samovar.runtime.exchange.user_errors import (
 )
 from samovar.runtime.worker.batch import View, fitted, is_simple, picker, rows_at, shown_batch, stretches
 from samovar.runtime.worker.breakpoints import TaskBreakpoints
-from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, told
+from samovar.runtime.worker.bucket_state import LoadedOperator, load, save, state_errors
 from samovar.runtime.worker.marker import Marker
 from samovar.runtime.worker.task_control import DUE, QUIET, Due, Quiet, RowFeed, TaskControl
 
-__all__ = [
-    "Chain",
-    "Observer",
-]
+__all__ = ["Chain", "Observer"]
 
 FLUSH = 4096
-"""Output rows are sent on when this many have gathered."""
+"""Rows of the output that are sent on as one batch: enough for Arrow's speed, little to hold in memory."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
 class Observer:
-    """Takes part in what a chain does with its tuples: to record steps, to undo one, to look at states.
+    """Takes part in a chain's work: records steps, undoes a step, or searches states.
 
-    A chain with an observer calls it in place of its own method of the same name; the observer does what it is for and
-    calls the chain's method, or leaves it. A method that is not overridden goes on as in a run. One observer watches
-    one chain.
+    A chain with an observer calls the observer's method in place of its own method of the same name; the observer does
+    its part and calls the chain's method, or skips it. A method that is not overridden works as in a run. An observer
+    belongs to one chain.
     """
 
     chain: Chain
 
     def entered(self) -> None:
-        """A bucket begins; its states are loaded."""
+        """Called when a bucket begins and its states are loaded."""
 
     def leaving(self) -> None:
-        """A bucket is over; its states are saved next."""
+        """Called when a bucket is over, before its states are saved."""
 
     def stretch(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Some rows of a bucket."""
+        """Process some rows of a bucket."""
         return self.chain.stretch(view, start, stop)
 
     def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
-        """One tuple of one operator, with all that comes of it down the chain."""
+        """Process one tuple of one operator, and what it produces down the chain."""
         self.chain.step(stage, row, port, at)
 
     def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
-        """One tuple that an operator gives."""
+        """Take one tuple of an operator's output."""
         self.chain.give(stage, row, at)
 
     def batches(self, view: View, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        """Some rows for an operator in batch form."""
+        """Process some rows by an operator in batch form."""
         return self.chain.batches(view, start, stop)
 
     def batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
-        """Rows of one port as the operator gets them; None: they are skipped."""
+        """The rows of one port for an operator in batch form; None: they are skipped."""
         return self.chain.batch(view, port, first, end)
 
     def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
-        """The end of an operator's input."""
+        """Process the end of an operator's input."""
         return self.chain.finish(stage)
 
 
@@ -118,9 +110,9 @@ class Chain(Keeping):
     feed: RowFeed | None = None
     """The rows in the loop, from which the loop's progress is read."""
     at_hand: tuple[View, int] | None = None
-    """Where they are from: a batch, and the first of them in it."""
+    """The batch that the rows in the loop come from, and the number of the first of them in it."""
     breakpoints: TaskBreakpoints | None = None
-    """Breakpoints, if somebody has set one."""
+    """Breakpoints; None until somebody sets one."""
 
     def __init__(self, task: Task, observer: Observer | None = None) -> None:
         self.task = task
@@ -131,16 +123,16 @@ class Chain(Keeping):
         self.taken: list[list[int]] = []
         self.given: list[int] = []
         self.passed = [(0, 0) for _ in task.stages]
-        """What each operator took and gave in the buckets before this one."""
+        """How many tuples each operator took and produced in the buckets before this one."""
         self.bucket: int | None = None
         self.started = 0.0
         self.pickers = [picker(s.schema) for s in task.stages]
         self.rows: list[tuple[Any, ...]] = []
         self.printed = 0
-        """Of how many of these rows fingerprints are taken."""
+        """How many of these rows are in the fingerprints already."""
         self.positions: list[Position] = []
         self.parents: list[dict[str, Any] | tuple[dict[str, Any] | None, ...]] = []
-        """For each output row, the row each operator of the chain was processing; the row itself in a chain of one."""
+        """For each row of the output, the row that each operator of the chain was processing (one: not in a tuple)."""
         self.path: list[dict[str, Any] | None] = [None] * len(task.stages)
         self.marker = Marker(task.marks, task.mark_share)
         self.decided = EpochDecisions(task.decided, by_number=task.stateful)
@@ -149,11 +141,11 @@ class Chain(Keeping):
         if task.switches:
             self.switches = ChainSwitches([s.name for s in task.stages], task.stateful, task.switches)
         self.rows_at: Callable[[list[Any]], list[dict[str, Any]]] = list
-        """The rows that some items of `feed` stand for."""
+        """From items of `feed` to the rows they stand for."""
         self.began: dict[int, Operator] = {}
-        """In a replay: stateless operators as the epoch began with them."""
+        """In a replay: the stateless operators with the code the epoch began with."""
         self.known: list[dict[tuple[type, ...], _Changes]] = [{} for _ in task.stages]
-        """How rows of some types are changed on their way to the next operator: as if they went through Spark."""
+        """How rows of some types change on their way to the next operator, as if they went through Spark."""
 
     # --- rows in ----------------------------------------------------------------------------------------------------
 
@@ -211,10 +203,10 @@ class Chain(Keeping):
         before, done, given = self.taken[0][0], 0, 0
         feed = self.feed = RowFeed(rows, before, kept=len(self.rows))
         row: dict[str, Any] | None = None
-        made: Mapping[str, Any] | None = None
+        output: Mapping[str, Any] | None = None
         out: Any = None
-        # The loop looks at one flag for each tuple: the client's, which is up when an order has come. Before a tuple at
-        # which a switch of code may be due it looks at DUE's instead, which is always up.
+        # The loop looks at one flag for each tuple: the client's, which is set when an order has come. Before a tuple
+        # at which a switch of code may be due it looks at DUE's instead, which is always set.
         asked: Client | Quiet | Due = client if self.switches is None else DUE
         try:
             for row in feed.waiting:
@@ -229,8 +221,8 @@ class Chain(Keeping):
                 out = process(row)
                 if out is None:
                     continue
-                for made in out:
-                    if made is None:
+                for output in out:
+                    if output is None:
                         if client.news:
                             given = self._count(before + done, given)
                             self._attend(0, 0, before + done - 1)
@@ -238,7 +230,7 @@ class Chain(Keeping):
                             asked = client if self.switches is None else DUE
                         continue
                     given += 1
-                    self.rows.append(pick(made) if pick is not None else self.pick(0, made))
+                    self.rows.append(pick(output) if pick is not None else self.pick(0, output))
                     self.parents.append(row)
                 if len(self.rows) >= FLUSH:
                     given = self._count(before + done, given)
@@ -262,7 +254,7 @@ class Chain(Keeping):
                 and isinstance(error, KeyError | TypeError | IndexError)
                 and _raised_here(error)
             ):
-                self.pick(0, made)  # raises with what is missing
+                self.pick(0, output)  # raises with what is missing
             self.check_rows(0, out, error)
             raise UserError(raised(self.task.stages[0].name, row, error)) from None
         finally:
@@ -284,17 +276,17 @@ class Chain(Keeping):
         self.feed = None
 
     def _attend(self, stage: int, port: int, number: int) -> None:
-        """Obey orders that have come, at a tuple of an operator. Afterwards operators may have other code."""
+        """Obey orders, at a tuple of an operator. Afterwards operators may have other code."""
         if self.control is not None:
             self.control.check(stage, port, number)
 
     def process(self, stage: int) -> Callable[..., Any]:
-        """An operator's `process`, as it is to be called now."""
+        """An operator's `process`, with breakpoints around it if there are any."""
         process: Callable[..., Any] = self.loaded[stage].instance.process
         return self.breakpoints.around(stage, process) if self.breakpoints else process
 
     def _count(self, taken: int, given: int) -> int:
-        """Publish what the plain loop counts in locals. Returns 0, from which the loop counts on."""
+        """Publish the counts that the plain loop keeps in locals. Returns 0, from which the loop counts on."""
         self.taken[0][0] = taken
         self.given[0] += given
         if self.feed is not None:
@@ -302,7 +294,7 @@ class Chain(Keeping):
         return 0
 
     def located(self, failure: Failure) -> Failure:
-        """A failure with the place of the tuple at hand, if it failed at that very one."""
+        """A failure with the place of the tuple in the loop, if that is the tuple that failed."""
         if self.feed is None or failure.mismatch or failure.row is None:
             return failure
         view, i = self.current
@@ -311,25 +303,23 @@ class Chain(Keeping):
 
     @property
     def current(self) -> tuple[View, int]:
-        """The batch and the number in it of the row that the loop has begun last."""
+        """The batch, and the number in it, of the row that the loop has begun last."""
         assert self.at_hand is not None
         assert self.feed is not None
         view, first = self.at_hand
         return view, first + self.feed.taken - 1
 
     def counts(self, stage: int) -> tuple[int, int]:
-        """What an operator has taken and given in this task."""
+        """How many tuples an operator has taken and produced in this task."""
         taken, given = self.passed[stage]
-        return (
-            (taken, given)
-            if self.bucket is None
-            else (taken + sum(self.taken[stage]), given + self.given[stage])
-        )
+        if self.bucket is None:
+            return taken, given
+        return taken + sum(self.taken[stage]), given + self.given[stage]
 
     # --- one tuple --------------------------------------------------------------------------------------------------
 
     def step(self, stage: int, row: dict[str, Any], port: int, at: Position) -> None:
-        """Process one tuple of one operator, and all that comes of it down the chain."""
+        """Process one tuple of one operator, and what it produces down the chain."""
         if self.client.news:
             self._attend(stage, port, self.taken[stage][port])
         if self.switches is not None:
@@ -352,15 +342,15 @@ class Chain(Keeping):
             out = process(row) if self.task.stages[stage].ports == 1 else process(row, port)
             if out is not None:
                 child = 0
-                for made in out:
-                    if made is None:
+                for output in out:
+                    if output is None:
                         if self.client.news:
                             self._attend(stage, port, self.taken[stage][port] - 1)
                         continue
                     if observer is None:
-                        self.give(stage, made, (*at, child) if at else at)
+                        self.give(stage, output, (*at, child) if at else at)
                     else:
-                        observer.give(stage, made, (*at, child) if at else at)
+                        observer.give(stage, output, (*at, child) if at else at)
                     child += 1
         except (UserError, ReplayDiffers, TaskAbandoned):
             raise
@@ -372,7 +362,7 @@ class Chain(Keeping):
             swap(outside)
 
     def switch_code(self, stage: int, at: Position) -> None:
-        """Switch to other code, if this is the tuple to do it at."""
+        """Switch to other code, if a switch is due at this tuple."""
         switches, loaded, name = self.switches, self.loaded[stage], self.task.stages[stage].name
         assert switches is not None
         if not self.task.stateful and switches.recorded:
@@ -391,7 +381,7 @@ class Chain(Keeping):
             switches.note(stage, at)
 
     def give(self, stage: int, row: Mapping[str, Any], at: Position) -> None:
-        """Take a tuple that an operator gives: to the next operator, or to the chain's output."""
+        """Take a tuple of an operator's output to the next operator, or to the chain's output."""
         self.given[stage] += 1
         picked = self.pick(stage, row)
         if stage + 1 < len(self.task.stages):
@@ -423,7 +413,8 @@ class Chain(Keeping):
             raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, row)) from None
 
     def check_types(self, stage: int, picked: tuple[Any, ...]) -> _Changes:
-        """Which columns of rows with these types change when they go through Spark, as between operators apart.
+        """Which columns of rows with these types change when they go through Spark: between operators in one worker
+        they must change in the same way.
 
         Raises UserError if a value does not fit its column. The answer is kept: rows of a stage seldom differ in types.
         """
@@ -447,10 +438,8 @@ class Chain(Keeping):
             try:
                 values[i] = pa.scalar(values[i], kind).as_py(maps_as_pydicts="strict")
             except Exception:
-                field = self.task.stages[stage].schema[i]
-                raise UserError(
-                    misfit(self.task.stages[stage].name, self.path[stage], values[i], field)
-                ) from None
+                spec = self.task.stages[stage]
+                raise UserError(misfit(spec.name, self.path[stage], values[i], spec.schema[i])) from None
         return tuple(values)
 
     def check_rows(self, stage: int, out: Any, error: BaseException) -> None:
@@ -460,7 +449,7 @@ class Chain(Keeping):
             raise UserError(wrong_row(self.task.stages[stage].name, self.path[stage], names, out))
 
     def _blame(self, path: Sequence[dict[str, Any] | None]) -> None:
-        """Raise for the first operator of a chain whose row did not fit, although the next one took it."""
+        """Raise for the first operator of a chain whose output row did not fit, although the next operator took it."""
         for stage in range(1, len(path)):
             row = path[stage] or {}
             for field in self.task.stages[stage - 1].schema if row else ():
@@ -469,7 +458,7 @@ class Chain(Keeping):
                     raise UserError(misfit(name, path[stage - 1], row[field.name], field))
 
     def finish(self, stage: int) -> Iterator[pa.RecordBatch]:
-        """Have an operator see the end of its ports."""
+        """Call an operator's `finish` for the end of each port."""
         give = self.give if self.observer is None else self.observer.give
         spec = self.task.stages[stage]
         if self.switches is not None and self.task.stateful:
@@ -482,12 +471,9 @@ class Chain(Keeping):
             outside = swap(self.loaded[stage].results)
             try:
                 out = instance.finish() if spec.ports == 1 else instance.finish(port)
-                for child, made in enumerate(m for m in (out or ()) if m is not None):
-                    if isinstance(made, pa.RecordBatch):
-                        for row in made.to_pylist():
-                            give(stage, row, self._end_position(stage, port, child))
-                    else:
-                        give(stage, made, self._end_position(stage, port, child))
+                for child, output in enumerate(o for o in (out or ()) if o is not None):
+                    for row in output.to_pylist() if isinstance(output, pa.RecordBatch) else (output,):
+                        give(stage, row, self._end_position(stage, port, child))
                     if len(self.rows) >= FLUSH:
                         yield self.flush()
             except (UserError, ReplayDiffers, TaskAbandoned):
@@ -498,7 +484,7 @@ class Chain(Keeping):
                 swap(outside)
 
     def _end_position(self, stage: int, port: int, child: int) -> Position:
-        """After all input; then by bucket, port and order."""
+        """The position of a row produced at the end: behind all input; then by bucket, port and order."""
         if not self.task.positions:
             return ()
         width = self.task.positions - (len(self.task.stages) - 1 - stage)
@@ -518,25 +504,24 @@ class Chain(Keeping):
             child = 0
             outside = swap(self.loaded[0].results)
             try:
-                for made in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
-                    if made is None:
+                for output in self.loaded[0].instance.process_batch(data, port) or ():  # type: ignore[attr-defined]
+                    if output is None:
                         if self.client.news:
                             self._attend(0, port, self.taken[0][port] - 1)
                         continue
-                    if failure := batch_misfit(spec.name, made, spec.schema, by_name=True):
+                    if failure := batch_misfit(spec.name, output, spec.schema, by_name=True):
                         raise UserError(failure)
-                    self.given[0] += made.num_rows
-                    self.loaded[0].prints.add_batch(made.select(spec.schema.names))
-                    yield fitted(made, spec.schema, view.position(first), child, self.task.positions)
-                    child += made.num_rows
+                    self.given[0] += output.num_rows
+                    self.loaded[0].prints.add_batch(output.select(spec.schema.names))
+                    yield fitted(output, spec.schema, view.position(first), child, self.task.positions)
+                    child += output.num_rows
             except (ReplayDiffers, TaskAbandoned):
                 raise
             except RAISED as error:
-                first_row = (data.slice(0, 1).to_pylist() or [{}])[0]
+                during = shown_batch(data, (data.slice(0, 1).to_pylist() or [{}])[0])
                 if isinstance(error, UserError):
-                    raise UserError(replace(error.failure, during=shown_batch(data, first_row))) from None
-                failed = raised(spec.name, None, error, during=shown_batch(data, first_row))
-                raise UserError(failed) from None
+                    raise UserError(replace(error.failure, during=during)) from None
+                raise UserError(raised(spec.name, None, error, during=during)) from None
             finally:
                 swap(outside)
 
@@ -549,10 +534,10 @@ class Chain(Keeping):
         return data
 
     def _cut(self, parts: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """The same stretches of rows, cut where other code begins."""
+        """The same stretches of rows, cut where other code begins, and at each row if there are decisions."""
         for start, stop in parts:
             first = start
-            while first < stop and self.decided:  # each row may have been decided about
+            while first < stop and self.decided:  # any row may be one that was skipped or replaced
                 yield first, first + 1
                 first += 1
             while first < stop and self.switches is not None:
@@ -568,7 +553,7 @@ class Chain(Keeping):
     # --- rows out ---------------------------------------------------------------------------------------------------
 
     def _print(self) -> None:
-        """Take the fingerprints of rows that wait to be sent on."""
+        """Add rows that wait to be sent on to the fingerprints."""
         self.loaded[-1].prints.add(self.rows[self.printed :])
         self.printed = len(self.rows)
 
@@ -662,10 +647,10 @@ class Chain(Keeping):
         )
 
     def _mark(self, number: int) -> None:
-        """Keep what changed since the mark before, and what was given."""
+        """Write what changed since the mark before, and end the file of the output there."""
         self._cut_kept(number)
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
-            with told(stage, loaded):
+            with state_errors(loaded):
                 changes = loaded.take_changes()
                 loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
                 kept = {**changes, "used": len(loaded.results.made)}

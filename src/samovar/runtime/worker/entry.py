@@ -1,6 +1,6 @@
-"""The functions that Spark's Python workers are given: a chain of operators, or a function of the user's over batches.
+"""The functions that Spark's Python workers run: a chain of operators, or a function of the user's over batches.
 
-What goes wrong in user code, and a task that is given up, end a task early without failing it; the rest of its input is
+An error in user code, or an order to abandon the task, ends a task early without failing it; the rest of its input is
 drained, so that Spark sees a task that went well. Only a task that does not see the recording fails (see delivery.py).
 """
 
@@ -19,7 +19,7 @@ from samovar.graph.code import recall_source
 from samovar.runtime.exchange.delivery import check_seen, deliver
 from samovar.runtime.exchange.partition import stands_for_worker
 from samovar.runtime.exchange.task import Task
-from samovar.runtime.exchange.task_signs import sign_abandoned
+from samovar.runtime.exchange.task_signs import leave_sign
 from samovar.runtime.exchange.user_errors import RAISED, UserError, batch_misfit, raised
 from samovar.runtime.worker.arrival import in_arrival_order
 from samovar.runtime.worker.chain import Chain
@@ -30,7 +30,7 @@ __all__ = ["batches_function", "chain_function", "rows_of"]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`."""
+    """The function for `mapInArrow` that runs a chain of operators over a partition."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chain = Chain(task, Undo() if task.hold else None)
@@ -49,21 +49,21 @@ def rows_of(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 def _attended(
     task: Task, chain: Chain | None, batches: Iterator[Any], rows: Iterator[Any], work: Callable[..., Any]
 ) -> Iterator[Any]:
-    """What the work makes of the rows; failures are reported, and orders obeyed if somebody steers the run."""
+    """The output of the work; failures are reported, and orders obeyed if somebody steers the run."""
     control = attend(task, chain)
     try:
         yield from work(rows) if control is None else control.run(rows, work)
     except UserError as error:
         deliver(task, chain.located(error.failure) if chain is not None else error.failure)
-        for _ in batches:  # let Spark hand over the rest, so that the task ends cleanly
+        for _ in batches:  # take the rest from Spark, so that the task ends cleanly
             pass
     except TaskAbandoned:
-        sign_abandoned(task)
+        leave_sign(task, "abandoned")
         for _ in batches:
             pass
         check_seen(task)
     except Exception:
-        check_seen(task)  # a state file that is not there, say: then this is the cause
+        check_seen(task)  # if it is not seen, that is the cause: of a state file that is missing, for example
         raise
     else:
         check_seen(task)
@@ -74,10 +74,10 @@ def _attended(
 
 @lru_cache(maxsize=1)
 def _settle_garbage() -> None:
-    """Once in a worker's life: what its modules hold stays anyway, so the garbage collector need not look at it again.
+    """Once in a worker's life: keep the garbage collector away from the objects of imported modules, which stay anyway.
 
-    Rows make many small objects: every full collection would walk through all of pandas and pyspark, and the youngest
-    generation would be looked at every few hundred rows.
+    Rows are many small objects: without this, every full collection would walk through all of pandas and pyspark, and
+    a collection of the youngest generation would come every few hundred rows.
     """
     gc.collect()
     gc.freeze()
@@ -85,7 +85,7 @@ def _settle_garbage() -> None:
 
 
 def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function for a `mapInArrow` or `mapInPandas` given by a user, with failures reported as our own are."""
+    """The function for a user's `mapInArrow` or `mapInPandas`, whose failures are reported as an operator's are."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         yield from _attended(task, None, batches, batches, work)
@@ -95,10 +95,10 @@ def batches_function(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
         function = pickle.loads(stage.code)
         recall_source(function)
         try:
-            for made in function(batches):
-                if task.arrow and (failure := batch_misfit(stage.name, made, stage.schema, by_name=False)):
+            for batch in function(batches):
+                if task.arrow and (failure := batch_misfit(stage.name, batch, stage.schema, by_name=False)):
                     raise UserError(failure)
-                yield made
+                yield batch
         except (UserError, TaskAbandoned):
             raise
         except RAISED as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from samovar.positions import Position
@@ -14,26 +15,23 @@ __all__ = ["Marker"]
 
 
 class Placed(Protocol):
-    """Rows that know where they lie."""
+    """Rows with positions."""
 
     def place(self, i: int) -> Position: ...
 
 
+@dataclass
 class Marker:
-    """Cuts the rows of a bucket at the marks. One that would cost more than `share` of the time is left out."""
+    """Cuts the rows of a bucket at the marks. A mark that would cost more than `share` of the time is skipped."""
 
-    def __init__(
-        self,
-        marks: Sequence[Position],
-        share: float = MARK_SHARE,
-        passed: int = 0,
-        written: Sequence[int] = (),
-    ) -> None:
-        self.marks = marks
-        self.share = share
-        self.passed = passed
-        """How many marks the rows have reached."""
-        self.written: list[int] = list(written)
+    marks: Sequence[Position]
+    share: float = MARK_SHARE
+    passed: int = 0
+    """How many marks the rows have reached."""
+    written: Sequence[int] = ()
+    """The numbers of marks at which the state was written: others were skipped."""
+
+    def __post_init__(self) -> None:
         self._cost = 0.0
         self._since = time.perf_counter()
 
@@ -59,6 +57,6 @@ class Marker:
         if self._cost > self.share * (now - self._since):
             return
         write(self.passed)
-        self.written.append(self.passed)
+        self.written = [*self.written, self.passed]
         self._since = time.perf_counter()
         self._cost = self._since - now

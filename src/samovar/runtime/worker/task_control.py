@@ -1,8 +1,8 @@
-"""A task's dealings with whoever steers its run: it announces itself, stops when told to, and answers questions.
+"""A task under control of the coordinator: it announces itself, obeys orders to stop, and answers questions.
 
 The tuple loop of a chain looks at `client.news` between tuples and at mini-steps; while a task waits for Spark (for a
-batch, or for somebody to take one), its orders are obeyed in its place. A task that is given up drains its input, saves
-no state and leaves a sign, so that the attempt it belongs to never counts.
+batch, or for Spark to take one), the client's thread obeys orders in its place. A task that is abandoned drains its
+input, saves no state and leaves a sign, so that the attempt it belongs to never counts.
 """
 
 from __future__ import annotations
@@ -24,35 +24,32 @@ from samovar.runtime.exchange.code_switch import ChainSwitches, CodeSwitch
 from samovar.runtime.exchange.console import Console
 from samovar.runtime.exchange.partition import partition_number
 from samovar.runtime.exchange.plain_states import attributes
-from samovar.runtime.exchange.task_signs import sign_unattended
+from samovar.runtime.exchange.task_signs import leave_sign
 from samovar.runtime.worker.breakpoints import TaskBreakpoints
 
 if TYPE_CHECKING:
     from samovar.runtime.exchange.task import Control, Task
     from samovar.runtime.worker.chain import Chain
 
-__all__ = [
-    "DUE",
-    "QUIET",
-    "Due",
-    "Quiet",
-    "RowFeed",
-    "TaskControl",
-    "attend",
-]
+__all__ = ["DUE", "QUIET", "Due", "Quiet", "RowFeed", "Step", "TaskControl", "attend"]
 
 _unreachable: set[tuple[str, int]] = set()
-"""Coordinators this process has waited for in vain: their tasks run unattended, without waiting again."""
+"""Coordinators that did not answer this process: their tasks run unattended, without waiting again."""
+PATIENCE = 2.0
+"""Seconds to wait for the coordinator's answer: a busy driver answers in milliseconds, a dead one never."""
+
+Step = tuple[int, int, int]
+"""A tuple in a chain: the number of the operator, the port, and the number of the tuple on that port."""
 
 
 class Quiet:
-    """Stands where a client would, in tasks that nobody steers."""
+    """In place of a client, in tasks that nobody steers: there is never an order."""
 
     news = False
 
 
 class Due:
-    """Stands where a client would, before a tuple at which something is to be done whatever has come."""
+    """In place of a client, before a tuple at which the loop must look for switches of code, orders or not."""
 
     news = True
 
@@ -62,7 +59,7 @@ DUE = Due()
 
 
 class RowFeed:
-    """Rows on their way through the tuple loop. How far it has come is read off the iterator: the loop pays nothing."""
+    """Rows on their way through the tuple loop. The loop's progress is read off the iterator: the loop pays nothing."""
 
     def __init__(self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None) -> None:
         """`kept`: for a loop that keeps no other count, how many of the rows in its output were counted before."""
@@ -78,19 +75,19 @@ class RowFeed:
 
     @property
     def taken(self) -> int:
-        """How many it has begun."""
+        """How many rows the loop has begun."""
         return len(self.rows) - self.left
 
 
 def attend(task: Task, chain: Chain | None) -> TaskControl | None:
-    """Have a task attended to; None when nobody steers its run."""
+    """Put a task under control; None when nobody steers its run."""
     if task.control is None:
         return None
-    made = TaskControl(task, task.control, chain)
+    control = TaskControl(task, task.control, chain)
     if chain is not None:
-        chain.client, chain.control = made.client, made
-    made.console = Console(made.client.send, task.epoch, made.instances)
-    return made
+        chain.client, chain.control = control.client, control
+    control.console = Console(control.client.send, task.epoch, control.instances)
+    return control
 
 
 class TaskControl:
@@ -103,21 +100,21 @@ class TaskControl:
         self.agent = Agent(self.client, self)
         self._address = control[0]
         self._names = [s.name for s in task.stages]
-        self._step: tuple[int, int, int] | None = None
+        self._step: Step | None = None
         self._behind = False
-        """Whether that tuple is processed already."""
+        """Whether the tuple of `_step` is processed already."""
         self._began = time.perf_counter()
         self._idle = 0.0
         self.console: Console | None = None
         self.heard = False
-        """Whether somebody has answered."""
+        """Whether the coordinator has answered."""
 
     def run(self, batches: Iterator[Any], work: Any) -> Iterator[Any]:
-        """What `work` makes of the batches, under control."""
+        """The output of `work` over the batches, under control."""
         self._begin()
-        for made in work(self._taken_in(batches)):
+        for batch in work(self._taken_in(batches)):
             self._leave()
-            yield made
+            yield batch
             self._enter()
 
     def _begin(self) -> None:
@@ -132,13 +129,13 @@ class TaskControl:
             versions=dict(self.task.code_versions),
         )
         key = (self._address[0], self._address[1])
-        self.heard = self.agent.begin(begun, patience=0.0 if key in _unreachable else 2.0)
+        self.heard = self.agent.begin(begun, patience=0.0 if key in _unreachable else PATIENCE)
         if self.heard:
             _unreachable.discard(key)
         elif not self.client.connected:
             _unreachable.add(key)
         if not self.heard:
-            sign_unattended(self.task)
+            leave_sign(self.task, "unattended")
 
     def _taken_in(self, batches: Iterator[Any]) -> Iterator[Any]:
         rest = iter(batches)
@@ -163,43 +160,40 @@ class TaskControl:
             self._idle += time.perf_counter()
 
     def check(self, stage: int, port: int, number: int) -> None:
-        """Obey what has come, at a tuple of an operator; returns when the loop may go on."""
-        self._step = (stage, port, number)
-        with self._idling():
+        """Obey orders, at a tuple of an operator; returns when the loop may go on."""
+        with self._stopped_at((stage, port, number)):
             self.agent.check()
 
-    def hold(self, held: m.Held, step: tuple[int, int, int]) -> m.Decision:
+    def hold(self, held: m.Held, step: Step) -> m.Decision:
         """Report a tuple that raised, and wait for a decision."""
-        self._step = step
-        with self._idling():
+        with self._stopped_at(step):
             return self.agent.hold(held)
 
-    def reach(self, reached: m.Reached, step: tuple[int, int, int], behind: bool) -> None:
+    def reach(self, reached: m.Reached, step: Step, behind: bool) -> None:
         """Report a tuple that meets a breakpoint; returns when the loop may go on. `behind`: it is processed."""
-        self._step, self._behind = step, behind
-        with self._idling():
+        with self._stopped_at(step, behind):
             self.agent.reach(reached)
-        self._behind = False
 
     def wait_for_credit(
-        self, counted: m.TuplesCounted, there: Callable[[], bool], step: tuple[int, int, int], behind: bool
+        self, counted: m.TuplesCounted, there: Callable[[], bool], step: Step, behind: bool
     ) -> None:
         """Wait until more tuples may be processed."""
-        self._step, self._behind = step, behind
-        with self._idling():
+        with self._stopped_at(step, behind):
             self.agent.wait_for_credit(counted, there)
-        self._behind = False
 
     @contextmanager
-    def _idling(self) -> Iterator[None]:
+    def _stopped_at(self, step: Step, behind: bool = False) -> Iterator[None]:
+        """The loop stands still at a tuple; the time does not count as the operators' work."""
+        self._step, self._behind = step, behind
         began = time.perf_counter()
         try:
             yield
         finally:
             self._idle += time.perf_counter() - began
+            self._behind = False
 
     def end(self) -> None:
-        """The task is over, in whatever way."""
+        """End control, however the task has ended."""
         if self.console is not None:
             self.console.close()
         self.agent.end()
@@ -228,16 +222,15 @@ class TaskControl:
         return chain.bucket, dumps(attributes(instance))
 
     def in_flight(self, operator: str, limit: int) -> tuple[list[bytes], int]:
-        """Tuples of the batch at hand that the first operator has not processed; those behind it have none waiting."""
+        """Tuples of the current batch that the first operator has not processed; at the others none can wait."""
         chain = self.chain
-        feeding = chain.feed if chain is not None else None
-        if chain is None or feeding is None or operator != self._names[0]:
+        feed = chain.feed if chain is not None else None
+        if chain is None or feed is None or operator != self._names[0]:
             return [], 0
-        inside = self._step is not None and not self._behind and feeding.taken > 0
-        first = feeding.taken - int(inside)
-        shown = [feeding.rows[i] for i in range(first, min(first + limit, len(feeding.rows)))]
-        rows = chain.rows_at(shown)
-        return [dumps(dict(r)) for r in rows], len(feeding.rows) - first - len(rows)
+        inside = self._step is not None and not self._behind and feed.taken > 0
+        first = feed.taken - int(inside)
+        rows = chain.rows_at([feed.rows[i] for i in range(first, min(first + limit, len(feed.rows)))])
+        return [dumps(dict(r)) for r in rows], len(feed.rows) - first - len(rows)
 
     def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
         """Have operators switch to other code, each at its next tuple. Returns which tuple that is."""
@@ -245,16 +238,16 @@ class TaskControl:
         if chain is None:
             raise LookupError("a function over batches of rows has no tuples to switch at")
         for code in codes.values():
-            pickle.loads(code.body)
+            pickle.loads(code.body)  # raises here, before anything is ordered, if this worker cannot load it
         if chain.switches is None:
             chain.switches = ChainSwitches(self._names, self.task.stateful)
-        made = []
+        points = []
         for name, code in codes.items():
             stage = self._names.index(name)
             chain.switches.order(stage, CodeSwitch(name, code.version, code.body, code.transfer))
             place = m.TuplePlace(name, self.task.epoch, chain.bucket or 0, 0, self._taken(stage))
-            made.append(m.SwitchPoint(code.version, place))
-        return tuple(made)
+            points.append(m.SwitchPoint(code.version, place))
+        return tuple(points)
 
     def _taken(self, stage: int) -> int:
         chain = self.chain
@@ -266,47 +259,47 @@ class TaskControl:
         return taken
 
     def cannot(self, version: int, error: BaseException) -> NoReturn:
-        """An operator could not switch after all: the epoch is done again without that code."""
+        """Report that an operator could not switch after all: the epoch is done again without that code."""
         self.client.send(m.Switched(version=version, error=f"{type(error).__name__}: {error}"))
         raise TaskAbandoned(f"An operator could not switch to other code: {error}")
 
     def breakpoints(self, standing: tuple[m.Breakpoint, ...]) -> None:
-        """The breakpoints that stand from now on."""
+        """Set the breakpoints that are in force from now on."""
         if self.chain is not None and (standing or self.chain.breakpoints):
             if self.chain.breakpoints is None:
                 self.chain.breakpoints = TaskBreakpoints(self, self.chain)
             self.chain.breakpoints.set(standing, self._names)
 
     def counted(self) -> list[m.TuplesCounted]:
-        """What was counted for breakpoints."""
+        """The counts of breakpoints."""
         breakpoints = self.chain.breakpoints if self.chain is not None else None
         return [] if breakpoints is None else breakpoints.counted()
 
     def credit(self, breakpoint: str, upto: int) -> None:
-        """So many tuples may be counted for a breakpoint."""
+        """Let a breakpoint count up to a number."""
         if self.chain is not None and self.chain.breakpoints is not None:
             self.chain.breakpoints.credit(breakpoint, upto)
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """What each operator has taken and given in this task."""
+        """How many tuples each operator has taken and produced in this task."""
         chain = self.chain
         return {} if chain is None else {n: chain.counts(i) for i, n in enumerate(self._names)}
 
     def figures(self) -> dict[str, m.Figures]:
-        """Figures of each operator. On the client's thread: only reads."""
+        """Figures of each operator. Called on the client's thread, so it only reads."""
         chain = self.chain
         if chain is None or chain.bucket is None:
             return {}
-        feeding = chain.feed
+        feed = chain.feed
         busy = time.perf_counter() - self._began - max(self._idle, 0.0)
-        made = {}
+        figures = {}
         for i, name in enumerate(self._names):
-            taken, given = chain.counts(i)
+            taken, produced = chain.counts(i)
             queue = 0
-            if i == 0 and feeding is not None:
-                taken = max(taken, chain.passed[i][0] + feeding.before + feeding.taken)
-                queue = feeding.left
-            one = chain.loaded[i]
-            size = one.full_bytes + one.delta_bytes
-            made[name] = m.Figures(taken, given, busy, queue, one.capture.entries(), size)
-        return made
+            if i == 0 and feed is not None:
+                taken = max(taken, chain.passed[i][0] + feed.before + feed.taken)
+                queue = feed.left
+            loaded = chain.loaded[i]
+            size = loaded.full_bytes + loaded.delta_bytes
+            figures[name] = m.Figures(taken, produced, busy, queue, loaded.capture.entries(), size)
+        return figures

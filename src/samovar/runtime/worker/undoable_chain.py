@@ -1,22 +1,21 @@
 """Hold and fix, inside a worker: a tuple that raises stops its run in place until somebody decides about it.
 
-Before a tuple is processed again or skipped, everything it did is undone: rows it gave, states it changed, in its own
-operator and in those behind it in the chain. Nothing is kept for that tuple by tuple. The states before it are computed
-again from the last base (the epoch's start, or a state taken on the way, about every second): a second chain, whose
-output nobody sees, processes the tuples since up to the one that raised. Calls of `log_result` return what they
-returned the first time.
+Before a tuple is processed again or skipped, everything it did is undone: the rows it produced and the states it
+changed, in its own operator and in those behind it in the chain. Nothing is stored for each tuple. The states before it
+are computed again from the last base (the epoch's start, or a state taken on the way, about twice a second): a second
+chain, whose output is dropped, processes the tuples since then up to the one that raised. Calls of `log_result` return
+what they returned the first time.
 
-An operator that gives another result each time it is computed cannot be undone: its epoch is done again as a whole.
+The work of an operator that is not deterministic cannot be undone this way: its epoch is done again as a whole.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import pickle
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,7 +26,7 @@ from samovar.control.agent import TaskAbandoned
 from samovar.graph.logged_results import Results
 from samovar.graph.operator import Operator, is_batch_form
 from samovar.positions import Position, counting_partition
-from samovar.record.state_files import StateCapture, composed, dumps, read_state, restore
+from samovar.record.state_files import composed, dumps
 from samovar.runtime.exchange.code_switch import ChainSwitches
 from samovar.runtime.exchange.decisions import AT_END, RecordedDecision, file_name, replaced, write_decisions
 from samovar.runtime.exchange.fingerprints import Fingerprints
@@ -36,8 +35,9 @@ from samovar.runtime.exchange.plain_states import attributes
 from samovar.runtime.exchange.task import Version
 from samovar.runtime.exchange.user_errors import UserError, frames_of
 from samovar.runtime.worker.batch import View, rows_at, stretches
-from samovar.runtime.worker.bucket_state import loaded_as
+from samovar.runtime.worker.bucket_state import LoadedOperator, changes_in
 from samovar.runtime.worker.chain import Chain, Observer
+from samovar.runtime.worker.task_control import Step
 from samovar.text import shown
 
 __all__ = ["Undo"]
@@ -54,26 +54,27 @@ class _Reached(TaskAbandoned):
 
 @dataclass
 class _Base:
-    """Where an undo starts from: states as changes since the epoch's start, counters, and the tuples fed since."""
+    """Where an undo starts from for one operator: its state as changes since the epoch's start, and its counters."""
 
-    deltas: list[list[bytes]]
-    taken: list[list[int]]
-    given: list[int]
-    used: list[int]
-    prints: list[Fingerprints]
-    codes: list[bytes]
-    bare: list[bool]
-    """Whether an operator's deltas are all there is: it switched to other code since the epoch's start."""
-    fed: list[tuple[View, int, int]] = field(default_factory=list)
+    deltas: list[bytes]
+    taken: list[int]
+    given: int
+    results: int
+    prints: Fingerprints
+    code: bytes
+    switched: bool
+    """Whether it switched to other code since the epoch's start: then its deltas hold the whole state."""
 
 
 class Undo(Observer):
     """Holds a tuple that raises until somebody decides about it, and undoes it then."""
 
     def __init__(self) -> None:
-        self.base = _Base([], [], [], [], [], [], [])
-        self.fixed: dict[tuple[int, int, int], RecordedDecision] = {}
-        """Decisions in force in this bucket: by stage, port and number of the tuple."""
+        self.base: list[_Base] = []
+        self.fed: list[tuple[View, int, int]] = []
+        """The rows processed since the base: a batch, the first of its rows, and the row behind the last."""
+        self.fixed: dict[Step, RecordedDecision] = {}
+        """Decisions in force in this bucket."""
         self.finishing: int | None = None
         """The operator that sees the end of its input."""
         self.switched_before = 0
@@ -100,29 +101,32 @@ class Undo(Observer):
 
     def _set_base(self, deltas: list[list[bytes]]) -> None:
         chain = self.chain
-        self.base = _Base(
-            deltas,
-            [list(t) for t in chain.taken],
-            list(chain.given),
-            [len(one.results.made) for one in chain.loaded],
-            [_copied(one.prints) for one in chain.loaded],
-            [one.code for one in chain.loaded],
-            [one.switched for one in chain.loaded],
-        )
+        self.fed = []
+        self.base = [
+            _Base(
+                deltas[i],
+                list(chain.taken[i]),
+                chain.given[i],
+                len(loaded.results.made),
+                loaded.prints.copy(),
+                loaded.code,
+                loaded.switched,
+            )
+            for i, loaded in enumerate(chain.loaded)
+        ]
         self.switched_before = len(chain.switches.done) if chain.switches is not None else 0
         self._due = time.perf_counter() + EVERY
 
     def _rebase(self) -> None:
         """Take the states as they are now as the base."""
         began = time.perf_counter()
-        deltas = self.base.deltas
-        for own, one in zip(deltas, self.chain.loaded, strict=True):
-            if one.gone is not None:
-                own.clear()
-            own.append(dumps(one.take_changes()))
-            changes = pickle.loads(own[-1])  # a copy: later tuples may change what the state holds
-            one.changes = changes if one.changes is None else composed(one.changes, changes)
-        self._set_base(deltas)
+        for base, loaded in zip(self.base, self.chain.loaded, strict=True):
+            if loaded.gone is not None:
+                base.deltas.clear()
+            base.deltas.append(dumps(loaded.take_changes()))
+            changes = pickle.loads(base.deltas[-1])  # a copy: later tuples may change what the state holds
+            loaded.changes = changes if loaded.changes is None else composed(loaded.changes, changes)
+        self._set_base([base.deltas for base in self.base])
         self._due += (time.perf_counter() - began) / SHARE
 
     # --- one tuple --------------------------------------------------------------------------------------------------
@@ -131,9 +135,9 @@ class Undo(Observer):
         if stage == 0:
             self._note_row()
         chain = self.chain
-        number = chain.taken[stage][port]
+        place = (stage, port, chain.taken[stage][port])
         kept = len(chain.rows)
-        given = dict(row)  # operators may change the row they get
+        original = dict(row)  # operators may change the row they get
         while True:
             try:
                 chain.step(stage, row, port, at)
@@ -141,22 +145,21 @@ class Undo(Observer):
             except UserError as error:
                 if error.failure.operator != chain.task.stages[stage].name or error.failure.row is None:
                     raise
-                kind, edited = self._decide(stage, port, number, given, error)
-                self._undo(stage, port, number, kept)
+                kind, edited = self._decide(place, original, error)
+                self._undo(place, kept)
                 if kind != "retry":
-                    decision = self._decision(stage, port, number, kind, given, error, edited)
-                    self.fixed[stage, port, number] = decision
+                    decision = self._fix(place, kind, original, error, edited)
                     if decision.edited is None:
                         chain.taken[stage][port] += 1
                         return
-                    given = decision.edited
-                row = dict(given)
+                    original = decision.edited
+                row = dict(original)
 
     def _note_row(self) -> None:
-        """Add the row that comes next to what was fed since the base; rows next to each other are noted as one."""
+        """Add the next row to those processed since the base; neighbouring rows of a batch are one entry."""
         if time.perf_counter() > self._due:
             self._rebase()
-        (view, i), fed = self.chain.current, self.base.fed
+        (view, i), fed = self.chain.current, self.fed
         if fed and fed[-1][0] is view and fed[-1][2] == i:
             fed[-1] = (view, fed[-1][1], i + 1)
         else:
@@ -178,14 +181,14 @@ class Undo(Observer):
         """Process rows as one batch; if that raises, undo it and process its halves, down to the row that raises."""
         chain = self.chain
         port = view.ports[first] if view.ports is not None else 0
-        number = chain.taken[0][port]
+        place = (0, port, chain.taken[0][port])
         while True:
             if chain.switches is not None:
                 chain.switch_code(0, ())
             if chain.loaded[0].gone is not None or time.perf_counter() > self._due:
                 self._rebase()
             try:
-                given = list(chain.batches(view, first, end))
+                outputs = list(chain.batches(view, first, end))
             except UserError as error:
                 self._take_back(_Again(self, None), 0, whole=True)
                 if end - first > 1:
@@ -194,13 +197,13 @@ class Undo(Observer):
                     yield from self._hold_batch(view, middle, end)
                     return
                 row = view.batch_of(port, first, end).to_pylist(maps_as_pydicts="strict")[0]
-                before = self.fixed.get((0, port, number))
-                kind, edited = self._decide(0, port, number, (before and before.edited) or row, error)
+                before = self.fixed.get(place)
+                kind, edited = self._decide(place, (before and before.edited) or row, error)
                 if kind != "retry":
-                    self.fixed[0, port, number] = self._decision(0, port, number, kind, row, error, edited)
+                    self._fix(place, kind, row, error, edited)
             else:
-                self.base.fed.append((view, first, end))
-                yield from given
+                self.fed.append((view, first, end))
+                yield from outputs
                 return
 
     def batch(self, view: View, port: int, first: int, end: int) -> pa.RecordBatch | None:
@@ -218,36 +221,31 @@ class Undo(Observer):
         self.finishing = stage
         while True:
             try:
-                given = list(chain.finish(stage))
+                outputs = list(chain.finish(stage))
             except UserError as error:
                 name = chain.task.stages[stage].name
                 if error.failure.operator != name or error.failure.row is not None:
                     raise
-                kind, _ = self._decide(stage, 0, AT_END, {}, error)
+                kind, _ = self._decide((stage, 0, AT_END), {}, error)
                 self._take_back(_Again(self, None), stage, whole=True)
                 chain.rows, chain.positions, chain.parents, chain.printed = [], [], [], 0
                 if kind == "retry":
                     continue
-                given = []
-                self.fixed[stage, 0, AT_END] = self._decision(stage, 0, AT_END, "skip", {}, error, None)
+                outputs = []
+                self._fix((stage, 0, AT_END), "skip", {}, error, None)
             self.finishing = None
-            yield from given
+            yield from outputs
             return
 
     # --- decisions --------------------------------------------------------------------------------------------------
 
-    def _decision(
-        self,
-        stage: int,
-        port: int,
-        number: int,
-        kind: str,
-        row: dict[str, Any],
-        error: UserError,
-        edited: dict[str, Any] | None,
+    def _fix(
+        self, place: Step, kind: str, row: dict[str, Any], error: UserError, edited: dict[str, Any] | None
     ) -> RecordedDecision:
-        before = self.fixed.get((stage, port, number))  # an edited tuple may raise again
-        return RecordedDecision(
+        """Put a decision about a tuple into force."""
+        stage, port, number = place
+        before = self.fixed.get(place)  # an edited tuple may raise again
+        decision = self.fixed[place] = RecordedDecision(
             self.chain.task.stages[stage].name,
             self.chain.bucket or 0,
             port,
@@ -257,14 +255,14 @@ class Undo(Observer):
             error.failure.error,
             edited if kind == "edit" else None,
         )
+        return decision
 
-    def _decide(
-        self, stage: int, port: int, number: int, row: dict[str, Any], error: UserError
-    ) -> tuple[str, dict[str, Any] | None]:
-        """Report the tuple and wait for a decision, unless one stands already."""
+    def _decide(self, step: Step, row: dict[str, Any], error: UserError) -> tuple[str, dict[str, Any] | None]:
+        """Report the tuple and wait for a decision, unless there is one already."""
         chain, control = self.chain, self.chain.control
         if control is None or not control.heard:
             raise error
+        stage, port, number = step
         name = chain.task.stages[stage].name
         partition = counting_partition(chain.bucket or 0, self._partition)
         place = m.TuplePlace(name, chain.task.epoch, partition, port, number)
@@ -275,7 +273,7 @@ class Undo(Observer):
         agent = control.agent
         before = agent.decisions.get(place)
         if before is not None and place not in self._decided_before:
-            # once only: a tuple that raises again with that decision needs another one
+            # once only: a tuple that raises again after that decision needs another one
             self._decided_before.add(place)
             return before.kind, pickle.loads(before.row) if before.row else None
         if (name, like) in agent.skip_all:
@@ -291,61 +289,58 @@ class Undo(Observer):
                 frames=tuple(frames),
                 state=shown(attributes(chain.loaded[stage].instance), 2000),
             ),
-            (stage, port, number),
+            step,
         )
         return decision.kind, pickle.loads(decision.row) if decision.row else None
 
     # --- undoing ----------------------------------------------------------------------------------------------------
 
-    def _undo(self, stage: int, port: int, number: int, kept: int) -> None:
-        """Bring this operator and those behind it to where they were before a tuple."""
-        self._take_back(_Again(self, (stage, port, number)), stage)
+    def _undo(self, place: Step, kept: int) -> None:
+        """Bring the operator of a tuple and those behind it to their states before the tuple."""
+        self._take_back(_Again(self, place), place[0])
         chain = self.chain
         del chain.rows[kept:], chain.parents[kept:]
         if chain.task.positions:
             del chain.positions[kept:]
 
     def _take_back(self, again: _Again, stage: int, *, whole: bool = False) -> None:
-        """Bring an operator and those behind it to where another chain arrives. `whole`: no row waits to be sent on."""
+        """Take the states of another chain for an operator and those behind it. `whole`: no row waits to be sent on."""
         again.advance()
         chain, other = self.chain, again.chain
         for i in range(stage, len(chain.loaded)):
-            own, before = chain.loaded[i], other.loaded[i]
-            own.instance, own.capture, own.code = before.instance, before.capture, before.code
-            own.switched, own.gone = before.switched, before.gone
+            now, before = chain.loaded[i], other.loaded[i]
+            now.instance, now.capture, now.code = before.instance, before.capture, before.code
+            now.switched, now.gone = before.switched, before.gone
             if chain.switches is not None:
                 chain.switches.forget(i, before.code, sum(other.taken[i]))
-            del own.results.made[before.results.place :]
+            del now.results.made[before.results.place :]
+            # Rows of the last operator that wait to be sent on have no fingerprints yet: those stay as they are.
             if whole or i + 1 < len(chain.loaded):
-                own.prints = before.prints
+                now.prints = before.prints
             chain.taken[i], chain.given[i] = other.taken[i], other.given[i]
 
 
 class _Again(Observer):
-    """The chain once more from its base, up to a tuple; without one, up to the end of what was fed."""
+    """A second chain that starts from the base and processes the rows since, up to a tuple (None: all of them)."""
 
-    def __init__(self, undo: Undo, target: tuple[int, int, int] | None) -> None:
-        first, base = undo.chain, undo.base
+    def __init__(self, undo: Undo, target: Step | None) -> None:
+        first = undo.chain
         chain = self.chain = Chain(first.task, self)
         self.target = target
         self.fixed = undo.fixed
-        self.fed = base.fed
+        self.fed = undo.fed
         self.finishing = undo.finishing
         chain.bucket, chain.started = first.bucket, first.started
-        chain.taken = [list(t) for t in base.taken]
-        chain.given = list(base.given)
-        for i, stage in enumerate(chain.task.stages):
-            instance: Operator = pickle.loads(base.codes[i])
-            capture = StateCapture(stage.name, instance)
-            files = () if base.bare[i] else stage.versions.get(chain.bucket or 0, Version()).files
-            changes = [*(read_state(Path(f))[1] for f in files), *(pickle.loads(d) for d in base.deltas[i])]
-            if changes:
-                known: dict[str, bytes] = {}
-                restore(instance, changes, known)
-                capture.settle(known)
-            results = Results(list(first.loaded[i].results.made), base.used[i])
-            loaded = loaded_as(instance, capture, base.codes[i], results, _copied(base.prints[i]))
-            loaded.switched = base.bare[i]
+        chain.taken = [list(base.taken) for base in undo.base]
+        chain.given = [base.given for base in undo.base]
+        for stage, base, now in zip(chain.task.stages, undo.base, first.loaded, strict=True):
+            results = Results(list(now.results.made), base.results)
+            loaded = LoadedOperator(
+                stage.name, base.code, results, base.prints.copy(), switched=base.switched
+            )
+            files = () if base.switched else stage.versions.get(chain.bucket or 0, Version()).files
+            if files or base.deltas:
+                loaded.catch_up([*changes_in(files), *map(pickle.loads, base.deltas)])
             chain.loaded.append(loaded)
         chain.switches = None
         if first.switches is not None:
@@ -354,7 +349,7 @@ class _Again(Observer):
                 chain.switches.ahead.setdefault(i, []).append(switch)
 
     def advance(self) -> None:
-        """Process the tuples since the base up to the one that raised."""
+        """Process the rows since the base up to the tuple that raised."""
         chain = self.chain
         try:
             for seen, start, stop in self.fed:
@@ -397,9 +392,3 @@ class _Again(Observer):
             chain.taken[stage][port] += 1
             return
         chain.step(stage, row if decision is None else dict(decision.edited or {}), port, at)
-
-
-def _copied(prints: Fingerprints) -> Fingerprints:
-    other = copy.copy(prints)
-    other.made = list(prints.made)
-    return other

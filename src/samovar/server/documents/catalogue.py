@@ -113,12 +113,12 @@ def catalogue() -> list[dict[str, Any]]:
     groups = {kind: group for group, kinds in _GROUPS.items() for kind in kinds}
     order = [kind for kinds in _GROUPS.values() for kind in kinds]
     known = [k for k in order if k in KINDS] + [k for k in KINDS if k not in order]
-    made = []
+    entries = []
     for kind in known:
         op_type, schema = KINDS[kind], definitions[kind]
         low, high = op_type.ports
         fields = {k: v for k, v in schema["properties"].items() if k not in _OWN}
-        made.append(
+        entries.append(
             {
                 "op": kind,
                 "group": groups.get(kind, "Others"),
@@ -139,4 +139,4 @@ def catalogue() -> list[dict[str, Any]]:
                 },
             }
         )
-    return made
+    return entries

@@ -1,7 +1,7 @@
 """Documents confined to the workspace: what a document reads and writes by path lies below the workspace's files, and
 its SQL stays there too (see sql_reach.py).
 
-This keeps a document from reaching other files by accident or by a path somebody typed. It is no sandbox: Python
+This keeps a document from reaching other files by accident or by a path somebody typed. It is not a sandbox: Python
 operators run as the user who started the server, which is why every request needs the token.
 """
 
@@ -26,8 +26,10 @@ _TABLE = re.compile(r"\w+(\.\w+)*\Z")
 _PATH_OPTIONS = (
     "path", "paths", "location", "url", "dbtable", "query", "rowvalidationxsdpath", "avroschemaurl",
 )  # fmt: skip
+_PATHS = {"read": "path", "write": "path", "query": "database"}
+"""The field of an operator that holds its paths."""
 _NO_SQL = ("name", "op", "inputs", "path", "code", "rows", "terms", "sql")
-"""Fields whose texts are no SQL of Spark's: names, data, Python, and what a database is asked."""
+"""Fields whose texts are not Spark SQL: names, data, Python, and queries to a database."""
 
 
 def confine(document: Mapping[str, Any], files: Path) -> None:
@@ -44,18 +46,15 @@ def problem_of(item: Mapping[str, Any], files: Path) -> OutsideWorkspace | None:
     """What is wrong with the paths of one operator, if something is."""
     name = item.get("name")
     operator = name if isinstance(name, str) else None
-    kind = item.get("op")
+    kind = str(item.get("op"))
     try:
-        if kind in ("read", "write"):
-            for path in _texts(item.get("path")):
+        if kind in _PATHS:
+            for path in _texts(item.get(_PATHS[kind])):
                 _check(path, files)
             _check_options(item.get("options"))
-        elif kind == "query":
-            for path in _texts(item.get("database")):
-                _check(path, files)
+        if kind == "query":
             _check_address(item.get("url"))
-            _check_options(item.get("options"))
-        elif kind == "table":
+        if kind == "table":
             _check_table(item.get("table"))
         check_texts(value for field, value in item.items() if field not in _NO_SQL)
     except OutsideWorkspace as error:

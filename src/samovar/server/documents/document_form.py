@@ -7,9 +7,9 @@ The shared form is made so that edits made at the same time merge into something
     edges       map: "<id of the operator>/<port>" -> id of the operator that feeds it
     comments    map: id -> map: text (shared), x, y, width, height; for people, no part of the document
 
-`read` gives the workflow document. Whatever is in the shared form, also nonsense that a broken client sent, what it
-gives has unique, well-formed names, inputs that exist, and no circle; what had to be left out or renamed for that is
-told in `problems`. It is a function of the shared form alone, so all who have the same form read the same document.
+`read` returns the workflow document. Whatever is in the shared form, also nonsense that a broken client sent, the
+document has unique, well-formed names, inputs that exist, and no circle; `problems` lists what had to be skipped or
+renamed for that. The document depends on the shared form alone, so all who have the same form read the same document.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import count
+from typing import Any, TypeGuard
 
+import numpy as np
 from pycrdt import Doc, Map, Text
 
 from samovar.graph.operator_names import is_name
@@ -42,8 +45,9 @@ __all__ = [
 
 TEXTS = ("code",)
 """Fields that are shared texts: people type in them at the same time."""
+_NOT_FIELDS = ("name", "op", "inputs", "input")
+"""Keys of an operator in a workflow document that the shared form holds elsewhere."""
 _EDGE = re.compile(r"(.+)/(\d{1,3})\Z", re.DOTALL)
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Reading:
-    """A shared document, read."""
+    """The workflow document that `read` found in a shared document."""
 
     document: dict[str, Any]
     layout: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -96,14 +100,11 @@ def read(doc: Doc[Any]) -> Reading:
     items = _items(operators, problems)
     _name_apart(items, problems)
     inputs = _inputs(items, edges, problems)
-    by_id = {item.id: item for item in items}
+    names = {item.id: item.name for item in items}
     listed: list[dict[str, Any]] = []
     for item in items:
-        ups = [by_id[up].name for up in inputs.get(item.id, ())]
-        made: dict[str, Any] = {"name": item.name, "op": item.kind}
-        if ups:
-            made["inputs"] = ups
-        listed.append(made | item.fields)
+        ups = [names[up] for up in inputs.get(item.id, ())]
+        listed.append({"name": item.name, "op": item.kind, **({"inputs": ups} if ups else {}), **item.fields})
     name = workflow.get("name")
     return Reading(
         {"samovar": VERSION, "name": name if _well_named(name) else "workflow", "operators": listed},
@@ -113,32 +114,27 @@ def read(doc: Doc[Any]) -> Reading:
     )
 
 
-def _well_named(name: Any) -> bool:
+def _well_named(name: Any) -> TypeGuard[str]:
     return is_name(name) and len(name) <= 200
 
 
 def _items(operators: Map[Any], problems: list[Problem]) -> list[_Item]:
-    found: list[_Item] = []
+    items: list[_Item] = []
     for id in sorted(operators.keys()):
         entry = operators[id]
         kind = entry.get("op") if isinstance(entry, Map) else None
         if not isinstance(entry, Map) or kind not in KINDS:
-            problems.append(Problem(f"Something that is no operator was left out (id {id[:40]!r})."))
+            problems.append(Problem(f"Skipped an entry that is not an operator (id {id[:40]!r})."))
             continue
-        given = entry.get("name")
-        name = str(given)
-        if not _well_named(given):
-            fallback = f"{kind}_{len(found) + 1}"
-            problems.append(
-                Problem(
-                    f"Expected a name of letters, digits, '_', '.', '-' or blanks, got {str(name)[:40]!r}.",
-                    f"It is taken as '{fallback}'; give it a name that starts with a letter or '_'.",
-                    fallback,
-                )
-            )
+        name = entry.get("name")
+        if not _well_named(name):
+            fallback = f"{kind}_{len(items) + 1}"
+            message = f"Expected a name of letters, digits, '_', '.', '-' or blanks, got {str(name)[:40]!r}."
+            hint = f"It is read as '{fallback}'; give it a name that starts with a letter or '_'."
+            problems.append(Problem(message, hint, fallback))
             name = fallback
-        found.append(_Item(id, name, kind, _place(entry), _fields(entry.get("fields"), name, problems)))
-    return found
+        items.append(_Item(id, name, kind, _place(entry), _fields(entry.get("fields"), name, problems)))
+    return items
 
 
 def _place(entry: Map[Any]) -> tuple[float, float]:
@@ -148,20 +144,20 @@ def _place(entry: Map[Any]) -> tuple[float, float]:
     return 0.0, 0.0
 
 
-def _fields(given: Any, name: str, problems: list[Problem]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for key in sorted(given.keys()) if isinstance(given, Map) else ():
-        value = given[key]
-        if key in ("name", "op", "inputs", "input"):
+def _fields(shared: Any, name: str, problems: list[Problem]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key in sorted(shared.keys()) if isinstance(shared, Map) else ():
+        value = shared[key]
+        if key in _NOT_FIELDS:
             continue
         if isinstance(value, Text):
-            made[key] = str(value)
+            fields[key] = str(value)
             continue
         try:
-            made[key] = json.loads(value, parse_constant=_no_constant)
+            fields[key] = json.loads(value, parse_constant=_no_constant)
         except (TypeError, ValueError, RecursionError):
-            problems.append(Problem(f"The field '{key}' could not be read.", "Set it anew.", name, field=key))
-    return made
+            problems.append(Problem(f"The field '{key}' is not JSON.", "Set it again.", name, field=key))
+    return fields
 
 
 def _no_constant(word: str) -> Any:
@@ -169,31 +165,22 @@ def _no_constant(word: str) -> Any:
 
 
 def _name_apart(items: list[_Item], problems: list[Problem]) -> None:
-    """Names twice get a number; ids decide who keeps the name, so that all who read give the same names."""
+    """Add a number to a name that occurs again. The first id keeps the name, so that all readers agree."""
     taken = {item.name for item in items}
     seen: set[str] = set()
     for item in items:
         if item.name in seen:
-            number = 2
-            while f"{item.name}_{number}" in taken:
-                number += 1
-            fresh = f"{item.name}_{number}"
-            problems.append(
-                Problem(
-                    f"Two operators are called '{item.name}'; this one is taken as '{fresh}'.",
-                    "Rename one of them.",
-                    fresh,
-                    "DuplicateName",
-                )
-            )
+            fresh = next(name for n in count(2) if (name := f"{item.name}_{n}") not in taken)
+            message = f"Two operators are called '{item.name}'; this one is read as '{fresh}'."
+            problems.append(Problem(message, "Rename one of them.", fresh, "DuplicateName"))
             item.name = fresh
             taken.add(fresh)
         seen.add(item.name)
 
 
 def _inputs(items: list[_Item], edges: Map[Any], problems: list[Problem]) -> dict[str, list[str]]:
-    """For each operator the ids on its ports; edges to nowhere are left out, and those that close a circle."""
-    by_id = {item.id: item for item in items}
+    """For each operator the ids on its ports. Skips edges to missing operators, and edges that close a circle."""
+    names = {item.id: item.name for item in items}
     feeds: dict[str, list[tuple[int, str]]] = {}
     reach: dict[str, set[str]] = {}
 
@@ -213,21 +200,16 @@ def _inputs(items: list[_Item], edges: Map[Any], problems: list[Problem]) -> dic
         if match is None or not isinstance(source, str):
             continue
         target, port = match[1], int(match[2])
-        if target not in by_id or source not in by_id:
+        if target not in names or source not in names:
             continue
         if leads_to(target, source):
-            problems.append(
-                Problem(
-                    f"The edge from '{by_id[source].name}' to '{by_id[target].name}' closes a circle and is left out.",
-                    "A workflow is acyclic: remove one of its edges.",
-                    by_id[target].name,
-                    "CyclicWorkflow",
-                )
-            )
+            message = f"The edge from '{names[source]}' to '{names[target]}' closes a circle and is skipped."
+            hint = "A workflow is acyclic: remove one of its edges."
+            problems.append(Problem(message, hint, names[target], "CyclicWorkflow"))
             continue
         reach.setdefault(source, set()).add(target)
         feeds.setdefault(target, []).append((port, source))
-    return {target: [source for _, source in sorted(found)] for target, found in feeds.items()}
+    return {target: [source for _, source in sorted(ports)] for target, ports in feeds.items()}
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
@@ -236,9 +218,9 @@ def _inputs(items: list[_Item], edges: Map[Any], problems: list[Problem]) -> dic
 def write(
     doc: Doc[Any], document: Mapping[str, Any], layout: Mapping[str, tuple[float, float]] | None = None
 ) -> None:
-    """Make the shared document say what a workflow document says. What is the same already is not touched.
+    """Change the shared document into a workflow document. What is the same already is not touched.
 
-    The document has to be one that `samovar.graph.document.load` takes. Operators keep their ids by name.
+    `samovar.graph.document.load` must accept the document. Operators keep their ids by name.
     """
     ids = read(doc).ids
     wanted = {str(item["name"]): item for item in document["operators"]}
@@ -281,10 +263,10 @@ def write_comment(doc: Doc[Any], text: str) -> None:
 
 
 def read_comments(doc: Doc[Any]) -> list[dict[str, Any]]:
-    """The comments on the canvas, by the time they were made; what is none is left out."""
+    """The comments on the canvas, the oldest first; entries that are not comments are skipped."""
     comments: Map[Any] = doc.get("comments", type=Map)
-    made = ((id, _comment(comments[id])) for id in sorted(comments.keys()))
-    return [comment for _, comment in made if comment is not None]
+    listed = (_comment(comments[id]) for id in sorted(comments.keys()))
+    return [comment for comment in listed if comment is not None]
 
 
 def write_comments(doc: Doc[Any], wanted: Sequence[Mapping[str, Any]]) -> None:
@@ -305,26 +287,19 @@ def write_comments(doc: Doc[Any], wanted: Sequence[Mapping[str, Any]]) -> None:
 def _comment(entry: object) -> dict[str, Any] | None:
     if not isinstance(entry, Map) or not isinstance(entry.get("text"), Text):
         return None
-    made: dict[str, Any] = {"text": str(entry["text"])}
+    comment: dict[str, Any] = {"text": str(entry["text"])}
     for key in ("x", "y", "width", "height"):
         size = entry.get(key)
         if not isinstance(size, int | float) or not math.isfinite(size):
             return None
-        made[key] = float(size)
-    return made
+        comment[key] = float(size)
+    return comment
 
 
 def new_id(number: int = 0) -> str:
-    """An id that sorts after those made before: time, a number, and chance."""
-    return f"{_base36(int(time.time() * 1000), 9)}{_base36(number, 3)}{secrets.token_hex(3)}"
-
-
-def _base36(value: int, width: int) -> str:
-    made = ""
-    while value:
-        value, digit = divmod(value, 36)
-        made = _DIGITS[digit] + made
-    return made.rjust(width, "0")
+    """An id that sorts after older ids: the time, a number, and random digits; as `newId` in web/ has it."""
+    at = np.base_repr(int(time.time() * 1000), 36).lower()
+    return f"{at:0>9}{np.base_repr(number, 36).lower():0>3}{secrets.token_hex(3)}"
 
 
 def _ups(item: Mapping[str, Any]) -> list[str]:
@@ -346,7 +321,7 @@ def _write_operator(
     if not isinstance(entry.get("fields"), Map):
         entry["fields"] = Map()
     fields = entry["fields"]
-    values = {k: v for k, v in item.items() if k not in ("name", "op", "inputs", "input")}
+    values = {k: v for k, v in item.items() if k not in _NOT_FIELDS}
     for key in sorted(set(fields.keys()) - values.keys()):
         del fields[key]
     for key, value in values.items():
@@ -376,10 +351,6 @@ def arranged(document: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
         if settled == column:
             break
         column = settled
-    rows: dict[int, int] = {}
-    made: dict[str, tuple[float, float]] = {}
-    for name in ups:
-        at = column.get(name, 0)
-        made[name] = (60.0 + 240.0 * at, 60.0 + 130.0 * rows.get(at, 0))
-        rows[at] = rows.get(at, 0) + 1
-    return made
+    rows: dict[int, Iterator[int]] = defaultdict(count)
+    at = {name: column.get(name, 0) for name in ups}
+    return {name: (60.0 + 240.0 * at[name], 60.0 + 130.0 * next(rows[at[name]])) for name in ups}

@@ -1,4 +1,4 @@
-"""The journal of a shared document: its updates, appended one by one, and now and then put into one.
+"""The journal of a shared document: its updates, appended one by one, and merged into one now and then.
 
 A record is its length, its checksum and its bytes. Guarantee: an update that was appended is there after the process is
 killed at any instant; a record that was cut off while it was written is dropped on opening, and all before it are kept.
@@ -48,7 +48,7 @@ class Journal:
         return self._size - self._base > max(least, self._base)
 
     def compact(self, whole: bytes) -> None:
-        """Put one update that says everything in the place of all."""
+        """Replace all updates by one that holds the whole document."""
         write_file(self.path, _record(whole), durable=True)
         self._file.close()
         self._file = open(self.path, "ab")  # noqa: SIM115  open until close
@@ -69,13 +69,13 @@ def _read(path: Path) -> tuple[list[bytes], int]:
         data = path.read_bytes()
     except FileNotFoundError:
         return [], 0
-    found: list[bytes] = []
+    updates: list[bytes] = []
     at = 0
     while at + _HEAD.size <= len(data):
         length, checksum = _HEAD.unpack_from(data, at)
         update = data[at + _HEAD.size : at + _HEAD.size + length]
         if len(update) < length or zlib.crc32(update) != checksum:
             break
-        found.append(update)
+        updates.append(update)
         at += _HEAD.size + length
-    return found, at
+    return updates, at

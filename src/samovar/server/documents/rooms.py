@@ -1,31 +1,24 @@
 """Rooms: one for each workflow that is open, where its shared document lives and people meet.
 
-A room merges what its members send, hands it on to the others and appends it to the journal. Guarantees: what a member
-sent and the room took is in the journal before anybody else sees it; a member that sends what cannot be read, or too
-much, is refused with `Refused` and nothing of it reaches the document; a room is opened from its journal exactly as it
-was left. Rooms belong to one thread, the server's event loop; what they do takes microseconds to a few milliseconds.
+A room merges what its members send, sends it on to the others and appends it to the journal. Guarantees: an update is
+in the journal before anybody else sees it; a message that cannot be read, or is too large, raises `Refused` and leaves
+the document as it was; a room is opened from its journal exactly as it was left. Rooms belong to one thread, the
+server's event loop; what they do takes microseconds to a few milliseconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pycrdt import Doc, create_sync_message, create_update_message
 
-from samovar.server.documents.document_form import (
-    Reading,
-    read,
-    read_comments,
-    shared_form,
-    write,
-    write_comment,
-    write_comments,
-)
+from samovar.server.documents.document_form import Reading, read, shared_form, write
 from samovar.server.documents.journal import LEAST, Journal
 from samovar.server.documents.yjs_protocol import (
     ProtocolError,
@@ -44,8 +37,6 @@ MESSAGE_BYTES = 4 * 1024 * 1024
 """The largest message a member may send."""
 DOCUMENT_BYTES = 64 * 1024 * 1024
 """The largest shared document: beyond it nothing is added."""
-
-
 BUSY_BYTES = 2 * 1024 * 1024
 """Growth of the journal that is compacted also while people are there."""
 
@@ -88,7 +79,7 @@ class Room:
 
     @property
     def members(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return len(self._members)
 
     @property
@@ -99,14 +90,14 @@ class Room:
     # --- members --------------------------------------------------------------------------------------------------
 
     def join(self, member: Member) -> None:
-        """Take a member in: it is asked for what it has, and told who is there."""
+        """Add a member: ask it for what it has, and send it who is there."""
         self._members.append(member)
         member.send(create_sync_message(self.doc))
         if self._states:
             member.send(self._present())
 
     def leave(self, member: Member) -> None:
-        """Let a member go, and tell the others."""
+        """Remove a member, and send that to the others."""
         if member not in self._members:
             return
         self._members.remove(member)
@@ -116,7 +107,7 @@ class Room:
             if client in self._states
         ]
         if gone:
-            self._tell(awareness_message(gone), None)
+            self._send(awareness_message(gone), None)
         if not self._members:
             self._compact()
 
@@ -162,9 +153,9 @@ class Room:
         update: bytes = event.update
         self._journal.append(update)
         self._size += len(update)
-        self._tell(create_update_message(update), self._speaking)
+        self._send(create_update_message(update), self._speaking)
 
-    def _tell(self, message: bytes, but: Member | None) -> None:
+    def _send(self, message: bytes, but: Member | None) -> None:
         for other in list(self._members):
             if other is not but:
                 other.send(message)
@@ -195,7 +186,7 @@ class Room:
         if len(member.clients) > 8:
             raise Refused(1008, "more than 8 clients on one connection")
         if news:
-            self._tell(awareness_message(news), member)
+            self._send(awareness_message(news), member)
 
     # --- the document -------------------------------------------------------------------------------------------------
 
@@ -206,20 +197,8 @@ class Room:
     def write(
         self, document: Mapping[str, Any], layout: Mapping[str, tuple[float, float]] | None = None
     ) -> None:
-        """Make the shared document say what a workflow document says; all members see it as an edit."""
+        """Change the shared document into this workflow document; all members see it as an edit."""
         write(self.doc, document, layout)
-
-    def comment(self, text: str) -> None:
-        """Put a comment on the canvas, above the operators."""
-        write_comment(self.doc, text)
-
-    def comments(self) -> list[dict[str, Any]]:
-        """The comments on the canvas."""
-        return read_comments(self.doc)
-
-    def write_comments(self, comments: Sequence[Mapping[str, Any]]) -> None:
-        """Make these the comments on the canvas; all members see it as an edit."""
-        write_comments(self.doc, comments)
 
     def _compact(self, least: int = LEAST) -> None:
         if self._journal.wants_compaction(least):
@@ -242,7 +221,7 @@ def _refusal(error: BaseException, what: str) -> Refused:
 
 
 class Rooms:
-    """The rooms that are open. A room nobody is in is closed and opened again when somebody comes."""
+    """The open rooms. A room closes when its last member leaves, and opens again for the next one."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -265,38 +244,27 @@ class Rooms:
                 del self._open[id]
                 room.close()
 
-    def use(self, id: str) -> _Use:
+    @contextmanager
+    def use(self, id: str) -> Iterator[Room]:
         """The room of a workflow, for the length of a `with`."""
-        return _Use(self, id)
+        member = Member(lambda _: None)
+        try:
+            yield self.enter(id, member)
+        finally:
+            self.leave(id, member)
 
     def people(self, id: str) -> int:
-        """How many are at a workflow."""
+        """The number of connections to a workflow."""
         room = self._open.get(id)
         return room.members if room is not None else 0
 
-    def drop(self, id: str) -> list[Member]:
-        """Close the room of a workflow that is deleted; returns who was there."""
+    def drop(self, id: str) -> None:
+        """Close the room of a workflow that is deleted, if it is open."""
         room = self._open.pop(id, None)
-        if room is None:
-            return []
-        members = list(room._members)
-        room.close()
-        return members
+        if room is not None:
+            room.close()
 
     def close(self) -> None:
         """Close all rooms."""
         for id in list(self._open):
             self.drop(id)
-
-
-class _Use:
-    def __init__(self, rooms: Rooms, id: str) -> None:
-        self._rooms = rooms
-        self._id = id
-        self._member = Member(lambda _: None)
-
-    def __enter__(self) -> Room:
-        return self._rooms.enter(self._id, self._member)
-
-    def __exit__(self, *_: object) -> None:
-        self._rooms.leave(self._id, self._member)

@@ -33,9 +33,9 @@ def check_sql(text: str | None, operator: str | None = None) -> None:
     """Raise OutsideWorkspace for SQL that would reach outside of the workspace."""
     if text is None:
         return
-    if (found := _CALL.search(text)) is not None:
+    if (call := _CALL.search(text)) is not None:
         raise OutsideWorkspace(
-            f"Expected SQL over columns, got a call of '{found[1]}', which reaches outside of the workspace.",
+            f"Expected SQL over columns, got a call of '{call[1]}', which reaches outside of the workspace.",
             operator=operator,
             hint="Use other functions, or a Python operator: it runs as the user who started the server.",
         )

@@ -26,7 +26,7 @@ def save_version(
     layout: Mapping[str, tuple[float, float]],
     comments: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Keep a version; returns what `list_versions` says of it."""
+    """Save a version; returns its entry in `list_versions`."""
     name = name.strip()
     if not name or len(name) > _LETTERS:
         raise WorkspaceError(
@@ -36,21 +36,18 @@ def save_version(
     versions = folder / "versions"
     versions.mkdir(exist_ok=True)
     number = max((v["version"] for v in list_versions(folder)), default=0) + 1
-    made = {"version": number, "name": name, "by": by[:_LETTERS], "at": time.time()}
-    kept = {**made, "document": document, "layout": dict(layout), "comments": list(comments)}
-    write_file(versions / f"{number}.json", json.dumps(kept))
-    return made
+    head = {"version": number, "name": name, "by": by[:_LETTERS], "at": time.time()}
+    version = {**head, "document": document, "layout": dict(layout), "comments": list(comments)}
+    write_file(versions / f"{number}.json", json.dumps(version))
+    return head
 
 
 def list_versions(folder: Path) -> list[dict[str, Any]]:
     """The versions, the newest first: version, name, by, at."""
-    found: list[dict[str, Any]] = []
-    if (folder / "versions").is_dir():
-        for path in (folder / "versions").iterdir():
-            if _FILE.match(path.name):
-                data = json.loads(path.read_text("utf-8"))
-                found.append({k: data[k] for k in ("version", "name", "by", "at")})
-    return sorted(found, key=lambda v: v["version"], reverse=True)
+    files = [path for path in folder.glob("versions/*") if _FILE.match(path.name)]
+    versions = [json.loads(path.read_text("utf-8")) for path in files]
+    heads = [{key: version[key] for key in ("version", "name", "by", "at")} for version in versions]
+    return sorted(heads, key=lambda head: head["version"], reverse=True)
 
 
 def read_version(folder: Path, number: int) -> dict[str, Any]:
@@ -58,6 +55,6 @@ def read_version(folder: Path, number: int) -> dict[str, Any]:
     path = folder / "versions" / f"{number}.json"
     if not path.is_file():
         known = ", ".join(str(v["version"]) for v in list_versions(folder)) or "none"
-        raise NotInWorkspace(f"Expected a version of the workflow, got {number}.", hint=f"Known: {known}.")
+        raise NotInWorkspace(f"No version {number} of the workflow.", hint=f"Versions: {known}.")
     data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return data

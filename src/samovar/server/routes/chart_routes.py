@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 import samovar as sv
 from samovar.errors import SamovarError
 from samovar.graph import operators as ops
 from samovar.server.error_answers import problem_data
-from samovar.server.services import Parts, parts
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["charts"])
-The = Annotated[Parts, Depends(parts)]
 
 
 @router.get("/recordings/{run}/charts")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 import samovar as sv
 from samovar.server.runs.column_statistics import column_values, statistics_of
 from samovar.server.runs.comparisons import Order, depends_of
-from samovar.server.services import Parts, parts
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["differences"])
-The = Annotated[Parts, Depends(parts)]
 
 
 class Compare(BaseModel):

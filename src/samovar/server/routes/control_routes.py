@@ -14,12 +14,20 @@ from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
 from samovar.server.documents.sql_reach import check_sql, check_texts
 from samovar.server.json_values import inspection_data, row_data
-from samovar.server.services import Parts, parts
+from samovar.server.runs.executions import Execution
+from samovar.server.services import The
 
 __all__ = ["Asked", "other_logic", "router"]
 
 router = APIRouter(prefix="/api/executions/{id}", tags=["steering"])
-The = Annotated[Parts, Depends(parts)]
+
+
+def _execution(the: The, id: str) -> Execution:
+    return the.executions.get(id)
+
+
+Target = Annotated[Execution, Depends(_execution)]
+"""The type of a route's argument for the execution that its path names."""
 
 
 class Asked(BaseModel):
@@ -61,68 +69,61 @@ class Modify(Asked):
     consistency: Literal["strict", "backward", "none"] = "strict"
 
 
-class NewWatch(Asked):
+class NewWatch(Look):
     """Mark each tuple an operator takes that meets a condition: SQL over the operator's input columns."""
 
-    operator: str = Field(max_length=200)
     condition: str = Field(max_length=10_000)
 
 
-class NewBreakpoint(Asked):
+class NewBreakpoint(Look):
     """Pause at a tuple that meets a condition (Python for a Python operator, else SQL), or after so many tuples."""
 
-    operator: str = Field(max_length=200)
     condition: str | None = Field(None, max_length=10_000)
     tuples: int | None = Field(None, ge=1)
     outputs: int | None = Field(None, ge=1)
 
 
-class Mark(Asked):
+class Mark(Look):
     """Mark this moment of the run."""
 
-    operator: str = Field(max_length=200)
     note: str = Field("", max_length=2000)
 
 
 @router.post("/pause")
-def pause(the: The, id: str, given: Pause) -> dict[str, Any]:
+def pause(the: The, execution: Target, given: Pause) -> dict[str, Any]:
     """Stop the run in place; everybody sees who did."""
-    found = the.executions.get(id)
-    run = found.going()
-    before, found.paused_by = found.paused_by, given.by
+    run = execution.going()
+    before, execution.paused_by = execution.paused_by, given.by
     try:
         run.pause(mode=given.mode)
     except BaseException:
-        found.paused_by = before
+        execution.paused_by = before
         raise
-    return the.executions.told(found, given.by, "paused it").data()
+    return the.executions.announce(execution, given.by, "paused it")
 
 
 @router.post("/resume")
-def resume(the: The, id: str, given: Asked) -> dict[str, Any]:
+def resume(the: The, execution: Target, given: Asked) -> dict[str, Any]:
     """Go on after a pause."""
-    found = the.executions.get(id)
-    found.going().resume()
-    found.paused_by = None
-    return the.executions.told(found, given.by, "let it go on").data()
+    execution.going().resume()
+    execution.paused_by = None
+    return the.executions.announce(execution, given.by, "let it go on")
 
 
 @router.post("/inspect")
-def inspect(the: The, id: str, given: Look) -> dict[str, Any]:
+def inspect(the: The, execution: Target, given: Look) -> dict[str, Any]:
     """The state of a Python operator now, and the tuples it has not finished."""
-    found = the.executions.get(id)
-    run = found.going()
+    run = execution.going()
     seen = run.inspect(given.operator)
     flying = run.in_flight(given.operator, limit=20) if run.status in ("paused", "holding") else None
-    the.executions.told(found, given.by, f"looked into {given.operator}", operator=given.operator)
+    the.executions.announce(execution, given.by, f"looked into {given.operator}", operator=given.operator)
     return inspection_data(seen, flying)
 
 
 @router.get("/held")
-def held(the: The, id: str) -> list[dict[str, Any]]:
+def held(execution: Target) -> list[dict[str, Any]]:
     """The tuples that wait for a decision: the tuple, the error, its traceback, locals and the operator's state."""
-    found = the.executions.get(id)
-    if found.run is None:
+    if execution.run is None:
         return []
     return [
         {
@@ -135,94 +136,88 @@ def held(the: The, id: str) -> list[dict[str, Any]]:
             "locals": dict(h.locals),
             "state": h.state,
         }
-        for h in found.run.holds
+        for h in execution.run.holds
     ]
 
 
 @router.get("/console")
-def console(the: The, id: str) -> list[dict[str, Any]]:
+def console(execution: Target) -> list[dict[str, Any]]:
     """What Python operators have printed: the last lines."""
-    found = the.executions.get(id)
-    lines = () if found.run is None else found.run.console
+    lines = () if execution.run is None else execution.run.console
     return [{"at": one.at, "operator": one.operator, "epoch": one.epoch, "text": one.text} for one in lines]
 
 
 @router.post("/retry")
-def retry(the: The, id: str, given: Retry) -> dict[str, Any]:
+def retry(the: The, execution: Target, given: Retry) -> dict[str, Any]:
     """Process a held tuple again, as it is or with other values."""
-    found = the.executions.get(id)
-    found.going().retry(given.row, operator=given.operator)
-    did = "had a held tuple processed again" + (
-        f" with {', '.join(given.row)} changed" if given.row is not None else ""
-    )
-    return the.executions.told(found, given.by, did, operator=given.operator).data()
+    execution.going().retry(given.row, operator=given.operator)
+    changed = f" with {', '.join(given.row)} changed" if given.row is not None else ""
+    did = f"had a held tuple processed again{changed}"
+    return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
 @router.post("/skip")
-def skip(the: The, id: str, given: Skip) -> dict[str, Any]:
+def skip(the: The, execution: Target, given: Skip) -> dict[str, Any]:
     """Leave a held tuple out."""
-    found = the.executions.get(id)
-    found.going().skip(all_like_it=given.all_like_it, operator=given.operator)
+    execution.going().skip(all_like_it=given.all_like_it, operator=given.operator)
     did = "left a held tuple out" + (" and all like it" if given.all_like_it else "")
-    return the.executions.told(found, given.by, did, operator=given.operator).data()
+    return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
 @router.post("/modify")
-def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
+def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
     """Give operators other logic while they run."""
-    found = the.executions.get(id)
-    run = found.going()
+    run = execution.going()
     if run.recording is None:  # runs of the workbench are recorded
-        raise WorkflowError("Expected a run that is recorded, to know its operators by.")
+        raise WorkflowError("Expected a recorded run: its recording holds its operators.")
     workflow = sv.open(run.recording).workflow
     changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
     run.modify(changes, consistency=given.consistency)
-    names = ", ".join(changes)
-    return the.executions.told(
-        found, given.by, f"changed {names} ({given.consistency})", operator=next(iter(changes), None)
-    ).data()
+    did = f"changed {', '.join(changes)} ({given.consistency})"
+    return the.executions.announce(execution, given.by, did, operator=next(iter(changes), None))
 
 
 @router.post("/watch")
-def watch(the: The, id: str, given: NewWatch) -> dict[str, Any]:
+def watch(the: The, execution: Target, given: NewWatch) -> dict[str, Any]:
     """Mark every tuple of an operator that meets a condition."""
-    found = the.executions.get(id)
     check_sql(given.condition, given.operator)
-    name = found.going().watch(given.operator, given.condition)
-    found.watches.append(
+    name = execution.going().watch(given.operator, given.condition)
+    execution.watches.append(
         {**given.model_dump(), "tuples": None, "outputs": None, "pause": False, "name": name}
     )
     did = f"watches {given.operator} for {given.condition}"
-    return the.executions.told(found, given.by, did, operator=given.operator).data()
+    return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
 @router.post("/break")
-def break_at(the: The, id: str, given: NewBreakpoint) -> dict[str, Any]:
+def break_at(the: The, execution: Target, given: NewBreakpoint) -> dict[str, Any]:
     """Pause at a tuple that meets a condition, or after so many tuples: a breakpoint."""
-    found = the.executions.get(id)
     check_sql(given.condition, given.operator)
-    name = found.going().break_at(given.operator, given.condition, tuples=given.tuples, outputs=given.outputs)
-    found.watches.append({**given.model_dump(), "pause": True, "name": name})
+    name = execution.going().break_at(
+        given.operator, given.condition, tuples=given.tuples, outputs=given.outputs
+    )
+    execution.watches.append({**given.model_dump(), "pause": True, "name": name})
     counted = f"{given.tuples} tuples" if given.tuples is not None else f"{given.outputs} outputs"
     did = f"watches {given.operator} for {given.condition or counted}, to pause there"
-    return the.executions.told(found, given.by, did, operator=given.operator).data()
+    return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
 @router.delete("/watches/{name}")
 def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     """Remove a watch or a breakpoint."""
-    found = the.executions.get(id)
-    found.going().unwatch(name)
-    found.watches = [w for w in found.watches if w["name"] != name]
-    return the.executions.told(found, by, f"took the watch {name} back").data()
+    execution = the.executions.get(id)
+    execution.going().unwatch(name)
+    execution.watches = [w for w in execution.watches if w["name"] != name]
+    return the.executions.announce(execution, by, f"took the watch {name} back")
 
 
 @router.post("/interact")
-def interact(the: The, id: str, given: Mark) -> dict[str, Any]:
+def interact(the: The, execution: Target, given: Mark) -> dict[str, Any]:
     """Mark this moment, without pausing; the recording has it when its epoch is over."""
-    found = the.executions.get(id)
-    name = found.going().interact(given.operator, given.note)
-    the.executions.told(found, given.by, f"marked this moment of {given.operator}", operator=given.operator)
+    name = execution.going().interact(given.operator, given.note)
+    the.executions.announce(
+        execution, given.by, f"marked this moment of {given.operator}", operator=given.operator
+    )
     return {"interaction": name}
 
 
@@ -230,7 +225,7 @@ def other_logic(workflow: sv.Workflow, name: str, given: Any) -> Any:
     """What the library takes for an operator: an instance made from code, or SQL and fields as they are."""
     op = workflow.graph().ops.get(name)
     if op is None:
-        raise WorkflowError(f"Expected an operator of the run, got '{name}'.", operator=name)
+        raise WorkflowError(f"No operator '{name}' in the run.", operator=name)
     if isinstance(op, ops.Python):
         if not isinstance(given, str):
             raise WorkflowError(f"Expected the code of '{name}' as text.", operator=name)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from samovar.errors import OutsideWorkspace, SamovarError, SchemaProblem
+from samovar.errors import OutsideWorkspace, SamovarError
 from samovar.graph.document import load
 from samovar.graph.lint import remarks
 from samovar.server.documents.confinement import confine
 from samovar.server.documents.sql_reach import check_sql as confined
 from samovar.server.error_answers import problem_data
 from samovar.server.json_values import row_data
-from samovar.server.services import Parts, parts
+from samovar.server.services import Parts, The
 from samovar.text import quote_name
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["editing"])
-The = Annotated[Parts, Depends(parts)]
 
 
 class ColumnOf(BaseModel):
@@ -88,7 +87,10 @@ def _checked(spark: Any, given: Sql) -> dict[str, Any]:
         columns = ", ".join(f"{quote_name(c.name)} {c.type}" for c in given.columns)
         frame = spark.createDataFrame([], columns) if columns else spark.range(0).select()
     except (PySparkException, ValueError):
-        return {"problem": None, "type": None}  # columns nobody can have: the operator before is told
+        return {
+            "problem": None,
+            "type": None,
+        }  # columns that do not exist are a problem of the operator before
     try:
         if given.form == "condition":
             kind = frame.filter(given.sql).schema and "boolean"
@@ -98,8 +100,8 @@ def _checked(spark: Any, given: Sql) -> dict[str, Any]:
             fields = frame.select(as_column(given.sql)).schema.fields
             kind = fields[0].dataType.simpleString() if len(fields) == 1 else None
     except PySparkException as error:
-        found: SchemaProblem = explain_problem(spark, "", error, [frame])
-        return {"problem": {"message": found.message, "hint": found.hint}, "type": None}
+        problem = explain_problem(spark, "", error, [frame])
+        return {"problem": {"message": problem.message, "hint": problem.hint}, "type": None}
     return {"problem": None, "type": kind}
 
 
@@ -117,15 +119,15 @@ def _tried(the: Parts, document: dict[str, Any], operator: str) -> dict[str, Any
     confine(document, the.workspace.files)
     flow = load(document, folder=the.workspace.files)
     try:
-        found = try_operator(flow, operator, spark=the.engine.session(), scratch=the.workspace.root)
+        trial = try_operator(flow, operator, spark=the.engine.session(), scratch=the.workspace.root)
     except SamovarError as error:
-        found = Trial(error=error)
-    result = found.result
+        trial = Trial(error=error)
+    result = trial.result
     return {
-        "given": [row_data(r) for r in found.given[0].to_pylist()] if found.given else [],
+        "given": [row_data(r) for r in trial.given[0].to_pylist()] if trial.given else [],
         "rows": [row_data(r) for r in result.slice(0, 100).to_pylist()] if result is not None else [],
         "columns": [{"name": f.name, "type": str(f.type)} for f in result.schema]
         if result is not None
         else [],
-        "error": problem_data(found.error) if found.error is not None else None,
+        "error": problem_data(trial.error) if trial.error is not None else None,
     }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -13,12 +13,11 @@ from samovar.errors import NotInWorkspace, StorageProblem
 from samovar.files import new_file
 from samovar.runtime.display import size as shown_size
 from samovar.server.limits import TooLarge
-from samovar.server.services import Parts, parts
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["files"])
-The = Annotated[Parts, Depends(parts)]
 
 
 @router.get("/files")
@@ -30,10 +29,10 @@ def list_files(the: The) -> list[dict[str, Any]]:
 @router.get("/files/{path:path}")
 def download(the: The, path: str) -> FileResponse:
     """A file's bytes."""
-    found = the.workspace.existing_file(path)
-    if not found.is_file():
+    file = the.workspace.existing_file(path)
+    if not file.is_file():
         raise NotInWorkspace(f"Expected a file, got the folder '{path}'.")
-    return FileResponse(found, media_type="application/octet-stream", filename=found.name)
+    return FileResponse(file, media_type="application/octet-stream", filename=file.name)
 
 
 @router.put("/files/{path:path}", status_code=201)
@@ -62,8 +61,8 @@ async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
 @router.delete("/files/{path:path}", status_code=204)
 def delete(the: The, path: str) -> None:
     """Delete a file, or a folder with all that is in it."""
-    found = the.workspace.existing_file(path)
+    file = the.workspace.existing_file(path)
     try:
-        shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
+        shutil.rmtree(file) if file.is_dir() and not file.is_symlink() else file.unlink()
     except OSError as error:
         raise StorageProblem(f"'{path}' could not be deleted: {error.strerror or error}.") from error

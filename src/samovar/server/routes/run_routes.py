@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -19,14 +19,13 @@ from samovar.server.documents.versions import read_version
 from samovar.server.error_answers import problem_data
 from samovar.server.json_values import row_data
 from samovar.server.routes.control_routes import Asked, other_logic
-from samovar.server.runs.journeys import Address, Journey
+from samovar.server.runs.journeys import Address, Journey, StepKind
 from samovar.server.runs.results import MOST, page_of
-from samovar.server.services import Parts, parts
+from samovar.server.services import Parts, The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["runs"])
-The = Annotated[Parts, Depends(parts)]
 
 
 class RunAsked(Asked):
@@ -63,9 +62,7 @@ class Visit(BaseModel):
     """The address of a moment: where was jumped to, and the steps from there."""
 
     to: Jump | When | Failure
-    steps: list[tuple[Literal["over", "into", "out", "back"], str | None]] = Field(
-        default_factory=list, max_length=5000
-    )
+    steps: list[tuple[StepKind, str | None]] = Field(default_factory=list, max_length=5000)
 
 
 class Change(BaseModel):
@@ -96,7 +93,7 @@ class Step(BaseModel):
     """A step from a moment."""
 
     moment: str
-    how: Literal["over", "into", "out", "back"]
+    how: StepKind
     operator: str | None = None
 
 
@@ -140,7 +137,7 @@ def _flow_of(the: Parts, document: dict[str, Any], to: str | None) -> sv.Workflo
     flow = load(document, folder=the.workspace.files)
     if to is not None:
         flow = flow.up_to(to)
-    flow.graph()  # wrong edges are told before anything is queued
+    flow.graph()  # raises for wrong edges before anything is queued
     return flow
 
 
@@ -228,12 +225,11 @@ def results(
 ) -> dict[str, Any]:
     """Rows of a sink by page. `where` is SQL, `sort` a column; both are done by Spark."""
     past = sv.open(the.workspace.recording(run))
-    count = min(count, MOST)
     page = page_of(
         past,
         sink,
         start=start,
-        count=count,
+        count=min(count, MOST),
         where=where,
         sort=sort,
         descending=descending,
@@ -264,7 +260,7 @@ def _journey(the: Parts, run: str) -> Journey:
 @router.post("/recordings/{run}/jump")
 def jump(the: The, run: str, to: Jump) -> dict[str, Any]:
     """Go to a moment."""
-    return _journey(the, run).jump(**to.model_dump())
+    return _journey(the, run).visit(Address(to.model_dump(exclude_none=True)))
 
 
 @router.post("/recordings/{run}/step")
@@ -333,8 +329,8 @@ def lines(the: The, run: str, moment: str, operator: str) -> list[dict[str, Any]
 @router.post("/recordings/{run}/moments/{moment}/last_change")
 def last_change(the: The, run: str, moment: str, given: Change) -> dict[str, Any]:
     """The moment after the step that changed a value last, under `found`; null when none did."""
-    found = _journey(the, run).last_change(moment, given.operator, given.name, given.key, given.keyed)
-    return {"found": found}
+    journey = _journey(the, run)
+    return {"found": journey.last_change(moment, given.operator, given.name, given.key, given.keyed)}
 
 
 @router.post("/recordings/{run}/moments/{moment}/scope")

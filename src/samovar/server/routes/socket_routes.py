@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from typing import Annotated
+from collections.abc import Awaitable, Callable
 
-from fastapi import APIRouter, Depends, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from samovar.errors import SamovarError
 from samovar.server.documents.rooms import Member, Refused
-from samovar.server.outbox import Outbox
-from samovar.server.services import Parts, parts
+from samovar.server.outbox import Message, Outbox
+from samovar.server.services import The
 
 __all__ = ["router"]
 
 router = APIRouter()
-The = Annotated[Parts, Depends(parts)]
 
 
 @router.websocket("/api/documents/{id}")
@@ -31,7 +30,7 @@ async def document(the: The, socket: WebSocket, id: str) -> None:
     except SamovarError as error:
         await socket.close(4404, error.message[:120])
         return
-    sending = asyncio.create_task(_send(socket, waiting))
+    sending = asyncio.create_task(_send(socket, waiting, socket.send_bytes))
     try:
         while True:
             message = await socket.receive()
@@ -49,13 +48,6 @@ async def document(the: The, socket: WebSocket, id: str) -> None:
         sending.cancel()
 
 
-async def _send(socket: WebSocket, waiting: Outbox[bytes]) -> None:
-    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-        while (message := await waiting.get()) is not None:
-            await socket.send_bytes(message)
-        await socket.close(1013, "too far behind")
-
-
 @router.websocket("/api/live")
 async def live(the: The, socket: WebSocket) -> None:
     """News of executions as JSON texts; on connecting, all of them as they are."""
@@ -64,17 +56,20 @@ async def live(the: The, socket: WebSocket) -> None:
     the.live.add(listener)
     known = [e.data() for e in the.executions.list()]
     listener.put(json.dumps({"kind": "executions", "data": known}))
-    telling = asyncio.create_task(_tell(socket, listener))
+    sending = asyncio.create_task(_send(socket, listener, socket.send_text))
     try:
         while (await socket.receive())["type"] != "websocket.disconnect":
             pass
     finally:
         the.live.remove(listener)
-        telling.cancel()
+        sending.cancel()
 
 
-async def _tell(socket: WebSocket, listener: Outbox[str]) -> None:
+async def _send(
+    socket: WebSocket, waiting: Outbox[Message], send: Callable[[Message], Awaitable[None]]
+) -> None:
+    """Send what waits, until the other side is gone or too far behind."""
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-        while (text := await listener.get()) is not None:
-            await socket.send_text(text)
+        while (message := await waiting.get()) is not None:
+            await send(message)
         await socket.close(1013, "too far behind")

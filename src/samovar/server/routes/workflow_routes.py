@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict
+from itertools import chain, count
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Response
+from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -17,18 +18,21 @@ from samovar.graph.python_form import as_python
 from samovar.ids import slug
 from samovar.server.documents.catalogue import catalogue
 from samovar.server.documents.confinement import confine
-from samovar.server.documents.document_check import CheckedDocument
-from samovar.server.documents.document_form import Reading
+from samovar.server.documents.document_form import (
+    Reading,
+    read_comments,
+    write_comment,
+    write_comments,
+)
 from samovar.server.documents.gallery import EXAMPLES, STORIES, write_example
 from samovar.server.documents.rooms import JOURNAL
 from samovar.server.documents.versions import list_versions, read_version, save_version
 from samovar.server.routes.run_routes import RunAsked, run_workflow
-from samovar.server.services import Parts, parts
+from samovar.server.services import Parts, The
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/api", tags=["workflows"])
-The = Annotated[Parts, Depends(parts)]
 Document = dict[str, Any]
 
 
@@ -92,10 +96,10 @@ def examples() -> dict[str, str]:
 async def new_example(the: The, name: str) -> dict[str, Any]:
     """Make a workflow from an example, with the files it reads."""
     document = await run_in_threadpool(write_example, name, the.workspace.files)
-    made = await new_workflow(the, NewWorkflow(name=name, document=document))
-    with the.rooms.use(made["workflow"]) as room:
-        room.comment(STORIES.get(name, EXAMPLES[name]))
-    return made
+    summary = await new_workflow(the, NewWorkflow(name=name, document=document))
+    with the.rooms.use(summary["workflow"]) as room:
+        write_comment(room.doc, STORIES.get(name, EXAMPLES[name]))
+    return summary
 
 
 async def open_example(the: Parts, name: str) -> str:
@@ -117,7 +121,7 @@ def _plain_document(the: Parts, given: Document | str) -> Document:
         json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
         raise DocumentError(
-            "Expected numbers and texts that JSON can hold, got NaN, an infinity, or text that is no Unicode."
+            "Expected numbers and texts that JSON can hold, got NaN, an infinity, or text that is not Unicode."
         ) from None
     return document
 
@@ -126,18 +130,15 @@ def _operators(flow: Any) -> list[dict[str, Any]]:
     """All operators of a workflow as plain data, also those that lead to no sink."""
     from samovar.graph.workflow import Graph
 
-    made: list[dict[str, Any]] = to_document(Graph(flow.name, flow._ops, {}))["operators"]
-    return made
+    operators: list[dict[str, Any]] = to_document(Graph(flow.name, flow._ops, {}))["operators"]
+    return operators
 
 
 def _free_id(the: Parts, name: str) -> str:
     base = slug(name)[:60]
     known = set(the.workspace.list_workflows())
-    number, id = 1, base
-    while id in known:
-        number += 1
-        id = f"{base}-{number}"
-    return id
+    candidates = chain([base], (f"{base}-{number}" for number in count(2)))
+    return next(id for id in candidates if id not in known)
 
 
 @router.get("/workflows/{id}")
@@ -151,9 +152,9 @@ async def workflow(the: The, id: str) -> dict[str, Any]:
 @router.put("/workflows/{id}")
 async def replace_workflow(the: The, id: str, document: Annotated[Document, Body()]) -> dict[str, Any]:
     """Put a document in the place of a workflow; those who are at it see that as an edit."""
-    made = await run_in_threadpool(_plain_document, the, document)
+    plain = await run_in_threadpool(_plain_document, the, document)
     with the.rooms.use(id) as room:
-        room.write(made, room.read().layout)
+        room.write(plain, room.read().layout)
     return await workflow(the, id)
 
 
@@ -202,9 +203,9 @@ async def check_document(
 
 def _checked(the: Parts, reading: Reading, deep: bool) -> dict[str, Any]:
     spark = the.engine.session() if deep or the.engine.ready else None
-    found: CheckedDocument = the.checker.check(reading.document, spark)
-    problems = [asdict(p) for p in (*reading.problems, *found.problems)]
-    return {"problems": problems, "schemas": found.schemas, "deep": found.deep}
+    checked = the.checker.check(reading.document, spark)
+    problems = [asdict(p) for p in (*reading.problems, *checked.problems)]
+    return {"problems": problems, "schemas": checked.schemas, "deep": checked.deep}
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def versions(the: The, id: str) -> list[dict[str, Any]]:
 async def new_version(the: The, id: str, given: NewVersion) -> dict[str, Any]:
     """Name the workflow as it is now."""
     with the.rooms.use(id) as room:
-        reading, comments = room.read(), room.comments()
+        reading, comments = room.read(), read_comments(room.doc)
     folder = the.workspace.workflow(id)
     return save_version(folder, given.name, given.by, reading.document, reading.layout, comments)
 
@@ -234,9 +235,8 @@ def version(the: The, id: str, number: int) -> dict[str, Any]:
 @router.post("/workflows/{id}/versions/{number}/restore")
 async def restore(the: The, id: str, number: int) -> dict[str, Any]:
     """Make the workflow what it was; those who are at it see that as an edit."""
-    found = read_version(the.workspace.workflow(id), number)
+    version = read_version(the.workspace.workflow(id), number)
     with the.rooms.use(id) as room:
-        room.write(found["document"], {k: (v[0], v[1]) for k, v in found["layout"].items()})
-        if "comments" in found:  # those kept before comments were have none to say
-            room.write_comments(found["comments"])
+        room.write(version["document"], {k: (v[0], v[1]) for k, v in version["layout"].items()})
+        write_comments(room.doc, version["comments"])
     return await workflow(the, id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.replay.past import Past
 from samovar.server.json_values import plain
-from samovar.server.runs.results import check_column, result_frame, said
+from samovar.server.runs.results import check_column, result_frame, spark_errors
 from samovar.text import quote_name
 
 if TYPE_CHECKING:
@@ -28,26 +28,25 @@ def statistics_of(
     frame = result_frame(past, sink, where, session)
     if frame is None:
         return []
-    wanted: list[Column] = [F.count(F.lit(1)).alias("rows")]
+    aggregates: list[Column] = [F.count(F.lit(1)).alias("rows")]
     for number, field in enumerate(frame.schema.fields):
         column = F.col(quote_name(field.name))
-        wanted.append(F.count(column).alias(f"{number}_filled"))
+        aggregates.append(F.count(column).alias(f"{number}_filled"))
         if _plain_type(field.dataType):
-            wanted.append(F.approx_count_distinct(column).alias(f"{number}_distinct"))
-            wanted += [F.min(column).alias(f"{number}_least"), F.max(column).alias(f"{number}_greatest")]
+            aggregates.append(F.approx_count_distinct(column).alias(f"{number}_distinct"))
+            aggregates += [F.min(column).alias(f"{number}_least"), F.max(column).alias(f"{number}_greatest")]
         if _number(field.dataType):
-            wanted.append(F.avg(column).alias(f"{number}_mean"))
-    with said(where, frame.columns):
-        found = frame.agg(*wanted).toArrow().to_pylist()[0]
+            aggregates.append(F.avg(column).alias(f"{number}_mean"))
+    with spark_errors(where, frame.columns):
+        row = frame.agg(*aggregates).toArrow().to_pylist()[0]
     return [
         {
             "name": field.name,
             "type": field.dataType.simpleString(),
-            "rows": found["rows"],
-            "nulls": found["rows"] - found[f"{number}_filled"],
+            "rows": row["rows"],
+            "nulls": row["rows"] - row[f"{number}_filled"],
             **{
-                what: plain(found.get(f"{number}_{what}"))
-                for what in ("distinct", "least", "greatest", "mean")
+                name: plain(row.get(f"{number}_{name}")) for name in ("distinct", "least", "greatest", "mean")
             },
         }
         for number, field in enumerate(frame.schema.fields)
@@ -66,7 +65,7 @@ def column_values(
     check_column(column, frame.columns)
     one = frame.select(F.col(quote_name(column)).alias("value")).where("value IS NOT NULL")
     kind = one.schema["value"].dataType
-    with said(where, frame.columns):
+    with spark_errors(where, frame.columns):
         if _number(kind):
             return _ranges(one.select(F.col("value").cast("double")))
         shown = one if _plain_type(kind) else one.select(F.to_json("value").alias("value"))

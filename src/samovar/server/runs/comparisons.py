@@ -33,10 +33,10 @@ def depends_of(order: Order, keys: Sequence[str]) -> Dependence:
 
 
 class Comparisons:
-    """The last comparisons, each with its verdict, so that one can go to the cause. For any thread."""
+    """The last comparisons, each with its verdict, which leads to the cause. For any thread."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[TableVerdict, Mapping[str, Journey]]] = OrderedDict()
 
     def make(
@@ -44,41 +44,30 @@ class Comparisons:
         left: Journey,
         right: Journey,
         *,
-        sink: str | None,
-        depends: Dependence,
         columns: Sequence[str] | None,
         tolerance: float | None,
-        spark: Any,
+        **options: Any,
     ) -> dict[str, Any]:
-        """Compare what two recordings kept; a moment of the cause is asked for afterwards."""
+        """Compare what two recordings kept, with options of `samovar.diff.compare`; `cause` is asked afterwards."""
+        equal = equality(columns=list(columns) if columns else None, tolerance=tolerance)
         for journey in (left, right):
             with journey.lock:
                 journey.refresh()
-        verdict = compare(
-            left.past,
-            right.past,
-            depends=depends,
-            equal=equality(columns=list(columns) if columns else None, tolerance=tolerance),
-            sink=sink,
-            rows=_SHOWN,
-            spark=spark,
-        )
+        verdict = compare(left.past, right.past, equal=equal, rows=_SHOWN, **options)
         id = secrets.token_hex(6)
-        with self._guard:
+        with self._lock:
             self._kept[id] = (verdict, {"left": left, "right": right})
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return {"comparison": id, **verdict_data(verdict)}
 
     def cause(self, id: str, side: Literal["left", "right"]) -> dict[str, Any]:
-        """The moment just before the first row that differs was made, in the recording of a side."""
-        with self._guard:
-            found = self._kept.get(id)
-        if found is None:
-            raise NotInWorkspace(
-                f"Expected a comparison, got {id!r}.", hint="It was forgotten: compare again."
-            )
-        verdict, journeys = found
+        """The moment just before the first row that differs was computed, in the recording of a side."""
+        with self._lock:
+            comparison = self._kept.get(id)
+        if comparison is None:
+            raise NotInWorkspace(f"No comparison {id!r}.", hint="It was forgotten: compare again.")
+        verdict, journeys = comparison
         journey = journeys[side]
         with journey.lock:
             at = verdict.moment(side)
@@ -111,13 +100,13 @@ def _pairs(verdict: TableVerdict) -> list[tuple[_Row, _Row]]:
     if verdict.pairs:
         return [(a[1] if a is not None else None, b[1] if b is not None else None) for a, b in verdict.pairs]
     rest = list(verdict.unmatched("right"))[:_SHOWN]
-    made: list[tuple[_Row, _Row]] = []
+    pairs: list[tuple[_Row, _Row]] = []
     for row in list(verdict.unmatched("left"))[:_SHOWN]:
         partner = most_alike(row, rest)
         if partner is not None:
             rest.remove(partner)
-        made.append((row, partner))
-    return made + [(None, row) for row in rest]
+        pairs.append((row, partner))
+    return pairs + [(None, row) for row in rest]
 
 
 def _differing(a: _Row, b: _Row) -> list[str]:

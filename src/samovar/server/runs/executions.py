@@ -1,8 +1,9 @@
 """Executions: runs that people of the workspace asked for, one after the other on the one Spark session.
 
-An execution is queued, then becomes a run of the library. Everybody sees all of them: each change is handed to
-`publish` as plain data, on the thread that made it. What ended stays listed until the server ends (and its recording
-stays in the workspace). Who did what to an execution is part of it; `keep` is told as well, once there is a run.
+An execution is queued, then becomes a run of the library. Everybody sees all of them: each change is passed to
+`publish` as plain data, on the thread that made it. An ended execution stays listed until the server ends (and its
+recording stays in the workspace). An execution lists who did what to it; `keep` receives that as well, once the run
+has started.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import queue
 import secrets
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from samovar.errors import CommandRefused, NotInWorkspace, SamovarError, WorkspaceError
-from samovar.server.error_answers import problem_data
+from samovar.server.error_answers import problem_data, problem_fields
 from samovar.server.json_values import row_data
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ _KEPT = 100
 _DEEDS = 300
 """Things people did to an execution that stay listed with it."""
 _TICK = 0.3
-"""Seconds after which a run is looked at again: figures of its workers, tuples it holds."""
+"""Seconds between two looks at a run: figures of its workers, tuples it holds."""
 ENDED = ("completed", "failed", "stopped")
 
 
@@ -103,14 +105,14 @@ class Execution:
         """The run, if it has started and not ended."""
         if self.run is None or self.done.is_set():
             raise CommandRefused(
-                f"Expected an execution that runs, but it is {self.status}.",
+                f"Expected an execution that runs, got one that is {self.status}.",
                 state=self.status,
-                hint="A queued one is waited for; of one that has ended, the recording can be travelled in.",
+                hint="Wait until a queued execution starts; open the recording of an execution that has ended.",
             )
         return self.run
 
     def look(self, now: Statistics | None = None) -> Any:
-        """What may change without anybody asking: the state, held tuples, figures, printed lines."""
+        """The part of `data` that changes without a request: the state, held tuples, figures, printed lines."""
         run = self.run
         if run is None:
             return self.status
@@ -131,28 +133,20 @@ class Execution:
 
 
 def _figures(now: Statistics, workers: Iterable[WorkerFigures]) -> dict[str, dict[str, Any]]:
-    """Figures of each operator that has done something; `a_tuple`: seconds of work, of those that tell."""
-    worked: dict[str, tuple[float, int]] = {}
-    for one in workers:
-        seconds, taken = worked.get(one.operator, (0.0, 0))
-        worked[one.operator] = (seconds + one.seconds, taken + one.taken)
-    made = {}
+    """Figures of each operator that took or gave tuples; `a_tuple`: seconds of work for each, where workers report."""
+    seconds: dict[str, float] = defaultdict(float)
+    taken: dict[str, int] = defaultdict(int)
+    for worker in workers:
+        seconds[worker.operator] += worker.seconds
+        taken[worker.operator] += worker.taken
+    figures = {}
     for op in now.operators:
         if op.taken or op.given or op.workers:
-            seconds, taken = worked.get(op.name, (0.0, 0))
-            made[op.name] = {
-                "taken": op.taken,
-                "given": op.given,
-                "rate": op.rate,
-                "busy": op.busy,
-                "queue": op.queue,
-                "workers": op.workers,
-                "state_entries": op.state_entries,
-                "state_bytes": op.state_bytes,
-                "skew": op.skew,
-                "a_tuple": seconds / taken if taken else None,
-            }
-    return made
+            data = asdict(op)
+            del data["kind"]
+            name = data.pop("name")
+            figures[name] = {**data, "a_tuple": seconds[name] / taken[name] if taken[name] else None}
+    return figures
 
 
 class Executions:
@@ -167,7 +161,7 @@ class Executions:
         self._keep = keep
         self._queue: queue.Queue[Execution | None] = queue.Queue()
         self._all: dict[str, Execution] = {}
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -184,49 +178,47 @@ class Executions:
 
         `parent` is the run that it forks.
         """
-        made = Execution(workflow, title, by, make)
-        made.parent = parent
-        self._note(made, by, "asked for the fork" if parent is not None else "asked for the run")
-        with self._guard:
+        execution = Execution(workflow, title, by, make)
+        execution.parent = parent
+        self._note(execution, by, "asked for the fork" if parent is not None else "asked for the run")
+        with self._lock:
             if self._closed:
                 raise WorkspaceError("The server is ending: nothing new is started.")
-            self._all[made.id] = made
+            self._all[execution.id] = execution
             ended = [e for e in self._all.values() if e.done.is_set()]
             for old in ended[: max(0, len(ended) - _KEPT)]:
                 del self._all[old.id]
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="samovar-runs", daemon=True)
                 self._thread.start()
-        self._publish(made.data())
-        self._queue.put(made)
-        return made
+        self._publish(execution.data())
+        self._queue.put(execution)
+        return execution
 
     def list(self) -> list[Execution]:
-        """All of them, the newest last."""
-        with self._guard:
+        """All executions, the newest last."""
+        with self._lock:
             return list(self._all.values())
 
     def get(self, id: str) -> Execution:
-        """One by its id."""
-        with self._guard:
-            found = self._all.get(id)
-        if found is None:
-            raise NotInWorkspace(
-                f"Expected an execution, got {id!r}.",
-                hint="GET /api/executions lists them.",
-            )
-        return found
+        """The execution with this id. Raises NotInWorkspace."""
+        with self._lock:
+            execution = self._all.get(id)
+        if execution is None:
+            raise NotInWorkspace(f"No execution {id!r}.", hint="GET /api/executions lists them.")
+        return execution
 
     def workflow_of(self, run: str) -> str | None:
-        """The workflow that a run of this server's time belongs to; None when it is not known."""
+        """The workflow of a run that this server started; None for other runs."""
         return next((e.workflow for e in self.list() if e.run is not None and e.run.id == run), None)
 
-    def told(self, execution: Execution, by: str, did: str, **about: Any) -> Execution:
-        """Tell everybody that somebody did something to an execution."""
+    def announce(self, execution: Execution, by: str, did: str, **about: Any) -> dict[str, Any]:
+        """Publish that somebody did something to an execution; returns the execution as plain data."""
         self._note(execution, by, did, **about)
         execution.look()
-        self._publish(execution.data())
-        return execution
+        data = execution.data()
+        self._publish(data)
+        return data
 
     def _note(self, execution: Execution, by: str, did: str, **about: Any) -> None:
         deed = {"at": time.time(), "by": by, "did": did, **about}
@@ -242,28 +234,28 @@ class Executions:
 
     def stop(self, id: str, by: str) -> Execution:
         """Stop an execution, queued or running, and wait until it has stopped."""
-        found = self.get(id)
-        with self._guard:
-            if found.done.is_set():
-                return found
-            found.stopped_by = by
-        self._note(found, by, "stopped it")
-        with self._guard:
-            queued = found._status == "queued"
+        execution = self.get(id)
+        with self._lock:
+            if execution.done.is_set():
+                return execution
+            execution.stopped_by = by
+        self._note(execution, by, "stopped it")
+        with self._lock:
+            queued = execution._status == "queued"
             if queued:
-                found._status = "stopped"
-                found.done.set()
+                execution._status = "stopped"
+                execution.done.set()
         if queued:
-            self._publish(found.data())
-            return found
-        if found.run is not None:
-            found.run.stop()
-        found.done.wait(60)
-        return found
+            self._publish(execution.data())
+            return execution
+        if execution.run is not None:
+            execution.run.stop()
+        execution.done.wait(60)
+        return execution
 
     def close(self) -> None:
         """Stop what runs, and start nothing more."""
-        with self._guard:
+        with self._lock:
             self._closed = True
         for execution in self.list():
             self.stop(execution.id, "the server")
@@ -273,7 +265,7 @@ class Executions:
 
     def _work(self) -> None:
         while (execution := self._queue.get()) is not None:
-            with self._guard:
+            with self._lock:
                 if execution.done.is_set():
                     continue
                 execution._status = "starting"
@@ -301,12 +293,7 @@ class Executions:
             execution.error = problem_data(error)
         except Exception as error:
             log.exception("execution %s", execution.id)
-            execution.error = {
-                "kind": type(error).__name__,
-                "message": str(error),
-                "hint": None,
-                "operator": None,
-            }
+            execution.error = problem_fields(type(error).__name__, str(error))
         if execution.stopped_by is not None and ended == "failed" and execution.run is None:
             ended = "stopped"
         execution._status = ended
@@ -315,7 +302,7 @@ class Executions:
         self._publish(execution.data())
 
     def _watch(self, execution: Execution) -> None:
-        """Tell what changes without anybody asking, until the execution has ended."""
+        """Publish what changes without a request, until the execution has ended."""
         assert execution.run is not None
         before: Any = None
         for figures in execution.run.statistics(every=_TICK):

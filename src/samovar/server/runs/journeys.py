@@ -1,9 +1,9 @@
-"""Journeys: recordings that somebody travels in, and the moments they went to.
+"""Journeys: recordings that people travel in, and the moments they visited.
 
 Moments are named by short ids, so that a browser can hold them. A journey keeps the last few hundred; a moment that is
-forgotten can be gone to again, by its address: where was jumped to, and the steps from there. An address means the
-same to every server that has the recording. Journeys nobody used for a while give back what they hold. Each journey has
-a lock: travelling shares traces, and those are made one at a time.
+forgotten can be visited again by its address: the jump that led there, and the steps after it. An address means the
+same to every server that has the recording. Journeys that nobody used for a while are closed. Each journey has a lock:
+its moments share traces, and those are computed one at a time.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import samovar as sv
 from samovar.errors import NotInWorkspace, TimeTravelError
 from samovar.replay.moment import Moment
 from samovar.replay.past import Past
 from samovar.replay.trace.model import Tuple
-from samovar.server.json_values import moment_data, plain, row_data
+from samovar.server.json_values import map_data, moment_data, plain, row_data
 from samovar.server.spark_service import Engine
 
-__all__ = ["STEPS", "Address", "Journey", "Journeys"]
+__all__ = ["Address", "Journey", "Journeys", "StepKind"]
 
-STEPS = ("over", "into", "out", "back")
+StepKind = Literal["over", "into", "out", "back"]
 _MOMENTS = 300
 _OPEN = 6
 _KEYS = 100_000
@@ -38,12 +38,12 @@ _STATES = 50
 
 @dataclass(frozen=True)
 class Address:
-    """Where a moment is: where was jumped to, and the steps (how, operator) from there."""
+    """Where a moment is: the jump that led there (`to`), and the steps (how, operator) after it."""
 
     to: Mapping[str, Any]
-    steps: tuple[tuple[str, str | None], ...] = ()
+    steps: tuple[tuple[StepKind, str | None], ...] = ()
 
-    def stepped(self, how: str, operator: str | None) -> Address:
+    def stepped(self, how: StepKind, operator: str | None) -> Address:
         """The address after one more step; a step back takes the one before it away."""
         if how == "back" and self.steps and self.steps[-1][0] != "back":
             return Address(self.to, self.steps[:-1])
@@ -55,20 +55,16 @@ class Address:
         return {"to": dict(self.to), "steps": [list(s) for s in self.steps]}
 
 
-def _stepped(at: Moment, how: str, operator: str | None) -> Moment:
-    if how in ("over", "into") and not operator:
-        raise TimeTravelError(
-            f"Expected an operator to step {how}, got none.", hint="Choose an operator on the canvas."
-        )
-    if how == "over":
-        return at.step_over(str(operator))
-    if how == "into":
-        return at.step_into(str(operator))
+def _stepped(at: Moment, how: StepKind, operator: str | None) -> Moment:
     if how == "out":
         return at.step_out()
     if how == "back":
         return at.step_back()
-    raise TimeTravelError(f"Expected one of {', '.join(STEPS)}, got '{how}'.")
+    if not operator:
+        raise TimeTravelError(
+            f"Expected an operator to step {how}, got none.", hint="Choose an operator on the canvas."
+        )
+    return at.step_over(operator) if how == "over" else at.step_into(operator)
 
 
 def _key(value: Any, shown: Any) -> Any:
@@ -83,7 +79,7 @@ def _key(value: Any, shown: Any) -> Any:
 
 
 class Journey:
-    """A recording that is travelled in."""
+    """A recording that people travel in, and the moments they visited."""
 
     def __init__(self, path: Path, engine: Engine) -> None:
         self._path = path
@@ -98,23 +94,8 @@ class Journey:
 
     # --- going ----------------------------------------------------------------------------------------------------
 
-    def jump(
-        self,
-        *,
-        interaction: str | None = None,
-        operator: str | None = None,
-        tuples: int | None = None,
-        epoch: int | None = None,
-    ) -> dict[str, Any]:
-        """Go to an interaction, after some tuples of an operator, an epoch's start, or (nothing given) the end."""
-        with self.lock:
-            self.refresh()
-            to = {"interaction": interaction, "operator": operator, "tuples": tuples, "epoch": epoch}
-            address = Address({name: value for name, value in to.items() if value is not None})
-            return self._data(self.past.jump(interaction or operator, tuples=tuples, epoch=epoch), address)
-
     def visit(self, address: Address) -> dict[str, Any]:
-        """Go to the moment at an address."""
+        """Compute the moment at an address and keep it."""
         with self.lock:
             self.refresh()
             to = address.to
@@ -127,15 +108,13 @@ class Journey:
                 name = to.get("interaction") or to.get("operator")
                 at = self.past.jump(name, tuples=to.get("tuples"), epoch=to.get("epoch"))
             if at is None:
-                raise TimeTravelError(
-                    "Expected a moment at this address, but that never happened in this run."
-                )
+                raise TimeTravelError("No moment at this address: what it names never happened in this run.")
             for how, operator in address.steps:
                 at = _stepped(at, how, operator)
-            return self._data(at, address)
+            return self._keep(at, address)
 
     def arrive(self, at: Moment, operator: str | None, otherwise: Address | None = None) -> dict[str, Any]:
-        """Take in a moment that was found. Its address: so many tuples of an operator, if that leads there."""
+        """Keep a moment that a search returned. Its address: a number of tuples of an operator, if that leads to it."""
         with self.lock:
             address = otherwise or Address({"epoch": at.epoch})
             counted = at.counters.get(operator or "")
@@ -145,42 +124,42 @@ class Journey:
                     again = self.past.jump(operator, tuples=number)
                     if again.epoch == at.epoch and again.counters == at.counters:
                         address = Address({"operator": operator, "tuples": number})
-            return self._data(at, address)
+            return self._keep(at, address)
 
-    def step(self, id: str, how: str, operator: str | None) -> dict[str, Any]:
+    def step(self, id: str, how: StepKind, operator: str | None) -> dict[str, Any]:
         """Step from a moment; `over` and `into` need an operator."""
         with self.lock:
             at, address = self._moment(id), self._moments[id][1]
-            return self._data(_stepped(at, how, operator), address.stepped(how, operator))
+            return self._keep(_stepped(at, how, operator), address.stepped(how, operator))
 
     def first(self, operator: str, predicate: str) -> dict[str, Any] | None:
         """The first moment where something holds, or None."""
         with self.lock:
             self.refresh()
-            found = self.past.first(operator, predicate)
-            asked = Address({"operator": operator, "predicate": predicate})
-            return None if found is None else self.arrive(found, operator, asked)
+            moment = self.past.first(operator, predicate)
+            address = Address({"operator": operator, "predicate": predicate})
+            return None if moment is None else self.arrive(moment, operator, address)
 
     def failure(self) -> dict[str, Any] | None:
         """The moment just before the tuple a run failed at, or None."""
         with self.lock:
-            found = self.past.failure()
-            return None if found is None else self._data(found, Address({"failure": True}))
+            moment = self.past.failure()
+            return None if moment is None else self._keep(moment, Address({"failure": True}))
 
     def last_change(self, id: str, operator: str, name: str, key: Any, keyed: bool) -> dict[str, Any] | None:
         """The moment after the last step that changed a value of an operator's state, or an entry of one."""
         with self.lock:
             at = self._moment(id)
             real = _key(at.state(operator).get(name), key) if keyed else None
-            found = at.last_change(operator, real, name)
-            return None if found is None else self.arrive(found, operator)
+            moment = at.last_change(operator, real, name)
+            return None if moment is None else self.arrive(moment, operator)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def moment(self, id: str) -> dict[str, Any]:
-        """A moment that was gone to."""
+        """A moment that was visited before, as plain data."""
         with self.lock:
-            return self._told(id, self._moment(id))
+            return self._data(id)
 
     def state(
         self, id: str, operator: str, name: str | None, start: int, where: str | None
@@ -189,32 +168,21 @@ class Journey:
         with self.lock:
             at = self._moment(id)
             values = at.state(operator)
-            made: dict[str, Any] = {}
+            state: dict[str, Any] = {}
             for key, value in values.items():
                 if isinstance(value, Mapping):
-                    paged = name == key
-                    entries = at.page(
-                        operator,
-                        key,
-                        start=start if paged else 0,
-                        count=_STATES,
-                        where=where if paged else None,
-                    )
-                    made[key] = {
-                        "kind": "map",
-                        "size": len(value),
-                        "start": start if paged else 0,
-                        "entries": [[plain(k), plain(v)] for k, v in entries],
-                    }
+                    first, condition = (start, where) if key == name else (0, None)
+                    entries = at.page(operator, key, start=first, count=_STATES, where=condition)
+                    state[key] = map_data(value, first, entries)
                 else:
-                    made[key] = {"kind": "value", "value": plain(value)}
-            return {"operator": operator, "state": made}
+                    state[key] = {"kind": "value", "value": plain(value)}
+            return {"operator": operator, "state": state}
 
     def pending(self, id: str, operator: str, limit: int) -> list[dict[str, Any]]:
         """Tuples that wait at an operator."""
         with self.lock:
-            found = self._moment(id).pending(operator, limit)
-            return [{"from": t.operator, "row": row_data(t.row)} for t in found]
+            tuples = self._moment(id).pending(operator, limit)
+            return [{"from": t.operator, "row": row_data(t.row)} for t in tuples]
 
     def scope(self, id: str, of: str, operator: str, number: int) -> dict[str, Any]:
         """A tuple and all that was made from it: of those that wait at an operator, of the last step or its outputs."""
@@ -228,14 +196,14 @@ class Journey:
                 tuples = [last.taken] if of == "taken" else last.given
             chosen = tuples[number] if number < len(tuples) else None
             if chosen is None:
-                raise TimeTravelError("Expected a tuple of this moment, got one that is not there.")
-            found = at.scope(chosen)
-            givers = {t.operator for t in found}
+                raise TimeTravelError(f"No {of} tuple with the number {number} at this moment.")
+            scope = at.scope(chosen)
+            givers = {t.operator for t in scope}
             takers = {op.name for op in self._graph.ops.values() if givers & set(op.inputs)}
             return {
                 "operators": sorted(givers | takers),
                 "from": sorted(givers),
-                "tuples": [{"operator": t.operator, "row": row_data(t.row)} for t in found[:200]],
+                "tuples": [{"operator": t.operator, "row": row_data(t.row)} for t in scope[:200]],
             }
 
     def can_step(self, id: str, operator: str) -> dict[str, Any]:
@@ -247,62 +215,60 @@ class Journey:
     def lines(self, id: str, operator: str | None) -> list[dict[str, Any]]:
         """The lines that the last step of a Python operator ran, with their locals."""
         with self.lock:
-            found = self._moment(id).lines(operator)
             return [
                 {
                     "number": line.number,
                     "text": line.text,
                     "event": line.event,
-                    "locals": {k: plain(v) for k, v in line.locals.items()},
+                    "locals": row_data(line.locals),
                     "value": plain(line.value),
                 }
-                for line in islice(found, 2000)
+                for line in islice(self._moment(id).lines(operator), 2000)
             ]
 
     def at(self, id: str) -> Moment:
-        """The moment itself."""
+        """The moment under an id. Raises NotInWorkspace."""
         with self.lock:
             return self._moment(id)
 
     def close(self) -> None:
-        """Give back what travelling has kept."""
+        """Forget the moments, and free what replaying kept."""
         with self.lock:
             self._moments.clear()
             self.past.close()
 
     def refresh(self) -> None:
-        """See what was committed since, if the run was going on. Moments that were gone to stay."""
+        """Read what was committed since, if the run had not ended. Moments that were visited stay."""
         if self.status not in ("completed", "failed", "stopped"):
             self.past = sv.open(self._path, spark=self._engine.session())
             self.status = self.past.status
 
     def address(self, id: str) -> Address:
-        """Where a moment is."""
+        """The address of the moment under an id."""
         with self.lock:
             self._moment(id)
             return self._moments[id][1]
 
-    def _told(self, id: str, moment: Moment) -> dict[str, Any]:
-        return {**moment_data(id, moment, self.operators), "address": self._moments[id][1].data()}
-
-    def _data(self, moment: Moment, address: Address) -> dict[str, Any]:
+    def _keep(self, moment: Moment, address: Address) -> dict[str, Any]:
+        """Keep a moment under a new id; returns it as plain data."""
         self._count += 1
         id = f"m{self._count}"
         self._moments[id] = (moment, address)
-        made = self._told(id, moment)
         while len(self._moments) > _MOMENTS:
             self._moments.popitem(last=False)
-        return made
+        return self._data(id)
+
+    def _data(self, id: str) -> dict[str, Any]:
+        data = moment_data(id, self._moment(id), self.operators)
+        return {**data, "address": self._moments[id][1].data()}
 
     def _moment(self, id: str) -> Moment:
-        found = self._moments.get(id)
-        if found is None:
+        if id not in self._moments:
             raise NotInWorkspace(
-                f"Expected a moment of this recording, got '{id}'.",
-                hint="It was forgotten: jump there again.",
+                f"No moment '{id}' of this recording.", hint="It was forgotten: jump there again."
             )
         self._moments.move_to_end(id)
-        return found[0]
+        return self._moments[id][0]
 
 
 class Journeys:
@@ -311,22 +277,21 @@ class Journeys:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._open: OrderedDict[Path, Journey] = OrderedDict()
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
 
     def enter(self, path: Path) -> Journey:
-        """The journey of a recording."""
-        session = self._engine.session()  # may take seconds: not under the lock
-        assert session is not None
-        with self._guard:
-            made = self._open.pop(path, None) or Journey(path, self._engine)
-            self._open[path] = made
+        """The journey of a recording, opened if need be; the least recently used one may be closed for it."""
+        self._engine.session()  # may take seconds: not while the lock is held
+        with self._lock:
+            journey = self._open.pop(path, None) or Journey(path, self._engine)
+            self._open[path] = journey
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)[1].close()
-            return made
+            return journey
 
     def close(self) -> None:
-        """Close all of them."""
-        with self._guard:
+        """Close all journeys."""
+        with self._lock:
             for journey in self._open.values():
                 journey.close()
             self._open.clear()

@@ -1,9 +1,9 @@
 """What people did to a run and noted about its moments: one file of lines for each recording, in the workspace.
 
-An entry is a JSON object. Those of kind `did` say who did what (paused, inspected, ...); those of kind `note` are
-pinned to a moment, by the address that `journeys.py` gives to moments. Entries are appended; one that is taken back is
-named by a later line. When a notebook is full, the oldest deeds make room for new ones: what people do to a run is
-never refused for it. Notes stay until somebody takes them back. Each change is handed to `publish`, on the thread that
+An entry is a JSON object. Entries of kind `did` hold who did what (paused, inspected, ...); entries of kind `note` are
+pinned to a moment by its address (`journeys.py`). Entries are appended; a later line of kind `removed` names a note
+that was removed. When a notebook is full, the oldest deeds are dropped for new ones: a full notebook never keeps people
+from acting on a run. Notes stay until somebody removes them. Each change is passed to `publish`, on the thread that
 made it.
 """
 
@@ -33,15 +33,15 @@ class Notebooks:
     def __init__(self, folder: Path, publish: Callable[[dict[str, Any]], None]) -> None:
         self._folder = folder
         self._publish = publish
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def read(self, run: str) -> list[dict[str, Any]]:
         """The entries of a run in the order of time."""
-        with self._turn:
+        with self._lock:
             return self._entries(run)
 
     def did(self, run: str, entry: dict[str, Any]) -> None:
-        """Keep that somebody did something."""
+        """Add what somebody did."""
         self._add(run, {"kind": "did", "id": secrets.token_hex(6), **entry})
 
     def note(self, run: str, by: str, text: str, address: dict[str, Any], epoch: int) -> dict[str, Any]:
@@ -62,34 +62,34 @@ class Notebooks:
         return entry
 
     def remove(self, run: str, id: str) -> None:
-        """Take a note back."""
-        with self._turn:
+        """Remove a note."""
+        with self._lock:
             if not any(e["id"] == id and e["kind"] == "note" for e in self._entries(run)):
-                raise NotInWorkspace(f"Expected a note on {run}, got {id!r}.")
+                raise NotInWorkspace(f"No note {id!r} on {run}.")
             self._append(run, {"kind": "removed", "id": id})
         self._publish({"run": run})
 
     def _add(self, run: str, entry: dict[str, Any]) -> None:
-        with self._turn:
+        with self._lock:
             entries = self._entries(run)
             if len(entries) >= _MOST:
                 notes = sum(e["kind"] == "note" for e in entries)
                 if entry["kind"] == "note" and notes >= _MOST // 2:
                     raise WorkspaceError(
                         f"The notebook of {run} is full: it has {notes} notes.",
-                        hint="Take some of them back.",
+                        hint="Remove some of them.",
                     )
                 self._make_room(run, entries)
             self._append(run, entry)
         self._publish({"run": run})
 
     def _make_room(self, run: str, entries: list[dict[str, Any]]) -> None:
-        """Keep the notes and the newer deeds; many go at once, so that it seldom happens."""
+        """Keep the notes and the newer deeds. Drops a quarter at once, because it writes the whole file again."""
         deeds = [e["id"] for e in entries if e["kind"] != "note"]
         gone = set(deeds[: max(1, min(len(deeds), _MOST // 4))])
-        told = {"kind": "did", "id": secrets.token_hex(6), "at": time.time(), "by": "the server"}
-        told["did"] = f"dropped the {len(gone)} oldest entries: the notebook was full"
-        kept = [told] * bool(gone) + [e for e in entries if e["id"] not in gone]
+        deed = {"kind": "did", "id": secrets.token_hex(6), "at": time.time(), "by": "the server"}
+        deed["did"] = f"dropped the {len(gone)} oldest entries: the notebook was full"
+        kept = [deed] * bool(gone) + [e for e in entries if e["id"] not in gone]
         write_file(self._path(run), "".join(json.dumps(e) + "\n" for e in kept))
 
     def _path(self, run: str) -> Path:
@@ -101,7 +101,7 @@ class Notebooks:
             file.write(json.dumps(entry) + "\n")
 
     def _entries(self, run: str) -> list[dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         try:
             lines = self._path(run).read_text("utf-8").splitlines()
         except FileNotFoundError:
@@ -112,7 +112,7 @@ class Notebooks:
             except ValueError:  # cut short by a crash
                 continue
             if entry["kind"] == "removed":
-                found.pop(entry["id"], None)
+                entries.pop(entry["id"], None)
             else:
-                found[entry["id"]] = entry
-        return list(found.values())
+                entries[entry["id"]] = entry
+        return list(entries.values())

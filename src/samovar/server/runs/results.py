@@ -1,7 +1,7 @@
 """Results by page: some rows of what a sink kept, without loading the others.
 
 A plain page reads the row groups it lies in, by the counts in Parquet footers. A page of filtered or sorted rows is
-computed by Spark, which gives the page alone.
+computed by Spark, which returns the page alone.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from samovar.server.json_values import row_data
 from samovar.text import quote_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Page", "check_column", "page_of", "result_frame", "said"]
+__all__ = ["Page", "check_column", "page_of", "result_frame", "spark_errors"]
 
 MOST = 1000
 """Rows of a page."""
@@ -63,11 +63,24 @@ def page_of(
         return Page([], [], 0, 0)
     schema = pq.read_schema(files[0])
     columns = [{"name": f.name, "type": str(f.type)} for f in schema]
-    if where or sort:
-        table, total = _by_spark(past, sink, session, schema.names, where, sort, descending, start, count)
+    if sort is not None:
+        check_column(sort, schema.names)
+    frame = result_frame(past, sink, where, session) if where or sort else None
+    if frame is None:
+        table, total = _read_rows(files, start, count)
     else:
-        table, total = _plain(files, start, count)
+        with spark_errors(where, schema.names):
+            total = frame.count() if where else sum(pq.read_metadata(file).num_rows for file in files)
+            frame = frame if sort is None else frame.orderBy(_sort_key(sort, descending))
+            table = frame.offset(start).limit(count).toArrow()
     return Page(columns, [row_data(r) for r in table.to_pylist()], start, total)
+
+
+def _sort_key(column: str, descending: bool) -> Column:
+    from pyspark.sql import functions as F
+
+    key = F.col(quote_name(column))
+    return key.desc_nulls_last() if descending else key.asc_nulls_last()
 
 
 def _files(past: Past, sink: str) -> list[Path]:
@@ -85,24 +98,21 @@ def _files(past: Past, sink: str) -> list[Path]:
     return [f for folder in folders for f in sorted(folder.glob("*.parquet"))]
 
 
-def _plain(files: list[Path], start: int, count: int) -> tuple[pa.Table, int]:
-    found: list[pa.Table] = []
-    at, wanted = 0, count
-    empty: pa.Table | None = None
+def _read_rows(files: list[Path], start: int, count: int) -> tuple[pa.Table, int]:
+    """The rows from `start` on, from the row groups they lie in; and how many rows there are in all."""
+    parts: list[pa.Table] = []
+    total, wanted = 0, count
     for file in files:
         with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
-            if empty is None:
-                empty = opened.schema_arrow.empty_table()
+            parts = parts or [opened.schema_arrow.empty_table()]
             for group in range(opened.metadata.num_row_groups):
                 rows = opened.metadata.row_group(group).num_rows
-                if wanted > 0 and at + rows > start:
-                    offset = max(0, start - at)
-                    part = opened.read_row_group(group).slice(offset, wanted)
+                if wanted > 0 and total + rows > start:
+                    part = opened.read_row_group(group).slice(max(0, start - total), wanted)
                     wanted -= part.num_rows
-                    found.append(part)
-                at += rows
-    made = found or ([empty] if empty is not None else [])
-    return pa.concat_tables(made, promote_options="permissive"), at
+                    parts.append(part)
+                total += rows
+    return pa.concat_tables(parts, promote_options="permissive"), total
 
 
 def result_frame(
@@ -114,7 +124,7 @@ def result_frame(
     if not files:
         return None
     frame = session().read.parquet(*map(str, files))
-    with said(where, frame.columns):
+    with spark_errors(where, frame.columns):
         return frame.filter(where) if where else frame
 
 
@@ -123,14 +133,14 @@ def check_column(name: str, names: list[str]) -> None:
     if name not in names:
         close = nearest(name, names)
         raise SchemaProblem(
-            f"Expected a column of the result, got '{name}'.",
+            f"No column '{name}' in the result.",
             hint=f"Did you mean '{close}'?" if close else f"Columns: {', '.join(names)}.",
         )
 
 
 @contextmanager
-def said(where: str | None, names: list[str]) -> Iterator[None]:
-    """What Spark says of a condition, as an error of the library's."""
+def spark_errors(where: str | None, names: list[str]) -> Iterator[None]:
+    """Raise what Spark raises about a condition as a SchemaProblem."""
     from pyspark.errors import PySparkException
 
     try:
@@ -140,28 +150,3 @@ def said(where: str | None, names: list[str]) -> Iterator[None]:
             f"Expected a SQL condition over {', '.join(names[:12])}, got {where!r}: {SparkError.of(error).line}",
             hint="For example: amount > 100 AND customer = 'Bob'.",
         ) from None
-
-
-def _by_spark(
-    past: Past,
-    sink: str,
-    session: Callable[[], SparkSession],
-    names: list[str],
-    where: str | None,
-    sort: str | None,
-    descending: bool,
-    start: int,
-    count: int,
-) -> tuple[pa.Table, int | None]:
-    from pyspark.sql import functions as F
-
-    if sort is not None:
-        check_column(sort, names)
-    frame = result_frame(past, sink, where, session)
-    assert frame is not None
-    with said(where, names):
-        total = frame.count() if where else sum(pq.read_metadata(f).num_rows for f in _files(past, sink))
-        if sort is not None:
-            key = F.col(quote_name(sort))
-            frame = frame.orderBy(key.desc_nulls_last() if descending else key.asc_nulls_last())
-        return frame.offset(start).limit(count).toArrow(), total
