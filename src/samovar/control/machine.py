@@ -32,7 +32,10 @@ from samovar.control.state.worker_roster import KnownWorker
 __all__ = ["LET_FINISH", "Machine"]
 
 LET_FINISH = 0.25
-"""An epoch without Python tasks that will be over in so many seconds is not cancelled by a direct pause."""
+"""An epoch without Python tasks that will be over in so many seconds is not cancelled by a direct pause.
+
+A person does not notice the wait, and the epoch would have to be done again from its start.
+"""
 
 
 class Machine(RunState):
@@ -89,7 +92,8 @@ class Machine(RunState):
             self._late(event)
         else:
             self._handlers[type(event)](event)
-            self._settle()
+            self._settle()  # after each event, whatever it changed: handlers only say what is wanted
+        # progress and signs of life come twice a second: the story would hold nothing else
         if not (isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)):
             self._told.append(event.words)
         return self._out

@@ -65,7 +65,8 @@ __all__ = [
 ]
 
 FLUSH = 4096
-"""Output rows are sent on when this many have gathered."""
+"""Output rows are sent on when this many have gathered: an Arrow batch then costs little for each row, and wide rows
+still fit the memory of a worker."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
@@ -225,7 +226,7 @@ class Chain(Keeping):
                     if self.switches is not None:
                         self.switch_code(0, ())
                     process = self.process(0)
-                done += 1
+                done += 1  # before it is processed: a tuple that raises counts as taken
                 out = process(row)
                 if out is None:
                     continue
@@ -611,7 +612,7 @@ class Chain(Keeping):
     def _enter(self, bucket: int) -> None:
         if self.bucket == bucket:
             return
-        self._leave()
+        self._leave()  # first: it saves under the number of the bucket that ends
         self.bucket = bucket
         self.started = time.perf_counter()
         self.loaded = [load(self.task, stage, bucket) for stage in self.task.stages]
@@ -634,7 +635,7 @@ class Chain(Keeping):
         if self.observer is not None:
             self.observer.leaving()
         self._end_kept()
-        self._print()
+        self._print()  # before states are saved: the fingerprints are part of them
         if self.control is not None:
             first = self.task.stages[0]
             name = file_name(first.name, self.bucket, 0 if self.task.stateful else partition_number())
@@ -663,7 +664,7 @@ class Chain(Keeping):
 
     def _mark(self, number: int) -> None:
         """Keep what changed since the mark before, and what was given."""
-        self._cut_kept(number)
+        self._cut_kept(number)  # first: rows that wait to be sent on belong before the mark
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
             with told(stage, loaded):
                 changes = loaded.take_changes()
