@@ -171,7 +171,7 @@ class _Walk:
         epoch = tracer.windowed(segment, Window())
         with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
             stashed = name in epoch.plan.placement.stashed
-            df = epoch.whole(name) if stashed else epoch.frames.whole(name)
+            df = epoch.frames.stash(name) if stashed else epoch.frames.whole(name)
             own, shown = hidden(df), visible(df)
             if at and own:
                 df = df.filter(_equal(dict(zip(own, at, strict=False))))

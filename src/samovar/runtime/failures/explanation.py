@@ -24,7 +24,7 @@ from samovar.errors import (
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.record.digests import DAMAGED, forget
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.failures.row_search import FoundRow, RowSearch
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 from samovar.runtime.sources.rejected_rows import first_bad_row
@@ -89,13 +89,14 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         return damage
     epoch = len(context.history.epochs)
     said = SparkError.of(error)
+    present = context.progress.present
     try:
-        found = RowSearch(context).find(said)
+        found = RowSearch(context, present).find(said) if present is not None else None
     except Exception:  # what is known already is worth showing
         log.debug("the search for the cause failed", exc_info=True)
         found = None
     if found is None:
-        operator = context.working
+        operator = present.working if present is not None else None
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
         return RunError(f"{about} in epoch {epoch}: {said.text}", operator=operator, hint=_advice(said, None))
     return _to_show(context, found, epoch)
@@ -180,8 +181,8 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
 def _source_problem(context: RunContext, op: Op, said: SparkError) -> SourceError:
     source = context.sources[op.name]
     if "MALFORMED" in said.condition or "failfast" in str(source.options.get("mode", "")).lower():
-        covers = context.range
-        units = covers.units.get(op.name, (0, len(source.units))) if covers else (0, len(source.units))
+        present, every = context.progress.present, (0, len(source.units))
+        units = present.covers.units.get(op.name, every) if present is not None else every
         bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
         if bad is not None:
             file, line, text = bad
