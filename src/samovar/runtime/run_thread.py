@@ -16,9 +16,9 @@ from samovar.control import instructions as i
 from samovar.errors import RecordingInUse, RunStopped, StorageProblem
 from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted, Fact, InteractionsMade, RunEnded, TupleHeld
-from samovar.runtime.epochs.epoch import RunContext
 from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
 from samovar.runtime.epochs.pacer import Pacer
+from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.exchange.decisions import decision_fact, standing_decisions
 from samovar.runtime.failures.explanation import explain_failure
 from samovar.runtime.failures.failed_epoch import failed_fact
@@ -74,7 +74,6 @@ class RunThread:
     def __init__(self, prepared: PreparedRun, services: Services, *, interactive: bool | None) -> None:
         context = prepared.context
         self.prepared = prepared
-        self.context = context
         self.recording = context.recording
         self.status: Status = "starting"
         self.error: BaseException | None = None
@@ -88,13 +87,14 @@ class RunThread:
         self._interactive = interactive
         self._started = time.time()
         self._seconds: float | None = None
-        self.steering = context.steering = Steering(
+        self.steering = Steering(
             self.recording.run_id,
             context.spark,
             stop=self.stop.set,
             note=self._record,
             totals=context.history.totals(),
         )
+        self.context = context = replace(context, steering=self.steering)
         self.watches = Watches(context, self.steering, self.interactions, services.watch)
         decisions = standing_decisions(context.history)
         if decisions is not None:
@@ -130,7 +130,7 @@ class RunThread:
             self._fail(error)
         finally:
             try:
-                context.forget_shared()
+                context.progress.build_sides.forget()
                 self.recording.close()
             except Exception:  # a session that died, for example: the run has ended all the same
                 log.debug("run %s: clearing up failed", self.recording.run_id, exc_info=True)
