@@ -65,3 +65,15 @@ def test_no_module_is_imported_that_does_not_exist() -> None:
         if name.split(".")[0] == "samovar" and name not in known
     ]
     assert offending == []
+
+
+def test_replays_and_searches_hand_in_what_differs_and_inherit_nothing_from_an_epoch() -> None:
+    """An epoch and its frames are put together from inputs and strategies (compile/strategy.py)."""
+    inheriting = [
+        f"{path.relative_to(PACKAGE)}: {node.name}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and {ast.unparse(base) for base in node.bases} & {"Epoch", "EpochFrames", "EpochInputs"}
+    ]
+    assert inheriting == []

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import samovar as sv
 from samovar.positions import Window, pack
 from samovar.replay.trace import leaf_rows, past_epoch
+from samovar.replay.trace.past_epoch import WindowView
 
 ROWS = 50
 WINDOWS = [(None, None), (None, (0, 7)), ((0, 30), (0, 31)), ((0, 45), (1, 12)), ((1, 49), None)]
@@ -68,7 +69,7 @@ def place(at: tuple[int, int] | None) -> tuple[int, int] | None:
 
 def rows_of(past: sv.Past, window: Window, name: str) -> list[str]:
     tracer, segment = past._session.tracer, past._session.segments[0]
-    epoch = tracer.windowed(segment, window, near=True)
+    epoch = tracer.windowed(segment, window, WindowView(near=True))
     with tracer.tagged("test", epoch):
         found = epoch.frames.stream(name, segment.level).toArrow()
     return [repr(row) for row in found.sort_by("n").to_pylist(maps_as_pydicts="strict")]

@@ -16,8 +16,8 @@ from tests.replay.conftest import Record, Recordings
 import samovar as sv
 from samovar.positions import Window
 from samovar.record.log import Interaction
+from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaves import Leaves
-from samovar.replay.trace.past_epoch import Windowed
 from samovar.runtime.epochs import checkpoint_policy
 
 ROWS = 600
@@ -99,12 +99,12 @@ def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
         assert moment.state("R") == expected(tuples)
         low = moment._traced.window.low
         if low is not None:
-            mark = tracer.windowed(segment, Window(low, None), steps=True).mark
+            mark = tracer.marks(segment, Window(low, None)).mark
             assert mark == sum(1 for m in fact.marks if m <= low)
         assert moment.counters["R"].taken == (tuples,)
         assert moment.counters["R"].given == sum(1 for x in range(tuples) if x % 3)
     late = past.jump("R", tuples=550)
-    assert tracer.windowed(segment, late._traced.window, steps=True).mark >= 4
+    assert tracer.marks(segment, late._traced.window).mark >= 4
 
 
 def test_keyed_operators_behind_another_one_and_logged_results_too(past: sv.Past) -> None:
@@ -159,13 +159,13 @@ def test_a_damaged_mark_is_named_and_other_moments_stay_usable(
 def test_the_mark_before_a_tuple_is_found_by_halving(past: sv.Past, monkeypatch: pytest.MonkeyPatch) -> None:
     tracer, segment = past._session.tracer, past._session.segments[0]
     fact = past.history.epochs[0]
-    taken = [tracer.windowed(segment, Window(at)).taken_before("K") for at in fact.marks]
+    taken = [tracer.marks(segment, Window(at)).taken_before("K") for at in fact.marks]
     assert taken == sorted(taken)
     assert taken[0] > 0
     asked: list[Any] = []
-    before = Windowed.taken_before
+    before = EpochMarks.taken_before
     monkeypatch.setattr(
-        Windowed, "taken_before", lambda self, name: asked.append(self.mark) or before(self, name)
+        EpochMarks, "taken_before", lambda self, name: asked.append(self.mark) or before(self, name)
     )
     for tuples in (0, taken[0] - 1, taken[0], taken[2] + 1, taken[-1] - 1, taken[-1], ROWS):
         asked.clear()

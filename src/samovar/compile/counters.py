@@ -14,12 +14,52 @@ from samovar.compile.plan import Plan
 from samovar.compile.sqltext import SqlTextError, function_names, tokenise
 from samovar.graph import operators as ops
 
-__all__ = ["Counted", "Measured", "add_up", "counted_apart", "needs_counter", "tallying"]
+__all__ = [
+    "Counted",
+    "Measured",
+    "add_up",
+    "counted_apart",
+    "may_skip_rows",
+    "needs_counter",
+    "stored_in",
+    "tallying",
+]
 
 Measured = Mapping[tuple[str, int | None], int]
 """(operator, None): rows it gave; (operator, port): rows it took on a port."""
 Counted = tuple[tuple[int, ...], int]
 """Rows an operator took on each port, and rows it gave."""
+
+
+def stored_in(plan: Plan, low: int, high: int) -> frozenset[str]:
+    """Operators whose input, or result, is written in an epoch over the levels `low` to `high`."""
+    placement = plan.placement
+    stored = set()
+    for name in plan.graph.ops:
+        at = placement.level[name]
+        if not low <= at <= high:
+            continue
+        if placement.ends(name):
+            streaming = low == high and bool(placement.sources(at))
+            if streaming or any(level > high for level in placement.streams[name] | placement.whole[name]):
+                stored.add(name)
+        elif placement.is_sink(name):
+            stored.add(name)
+    return frozenset(stored)
+
+
+def may_skip_rows(plan: Plan, tail: str, stored: frozenset[str]) -> bool:
+    """Whether Spark may not ask for all rows of a stateful Python operator: behind it is a join or a limit."""
+    if plan.shape(tail) != "python":
+        return False
+    waiting = [tail]
+    while waiting:
+        for consumer, _ in plan.graph.consumers(waiting.pop()):
+            if plan.shape(consumer) in ("join", "limit"):
+                return True
+            if consumer not in stored:
+                waiting.append(consumer)
+    return False
 
 
 def needs_counter(
@@ -170,7 +210,7 @@ def add_up(
             out[name] = sum(i for i in ins if i is not None)
         elif plan.shape(name) in ("source", "python") or placement.ends(name) or name in placement.stashed:
             out[name] = 0  # nothing was read of it, or it is not its turn
-    made: dict[str, Counted] = {}
+    counted: dict[str, Counted] = {}
     for name, op in plan.graph.ops.items():
         first_time = _counts(plan, name, low, high)
         gave = out.get(name, 0) if first_time else 0
@@ -178,8 +218,8 @@ def add_up(
             taken.get((name, p), 0) if _takes(plan, name, low, high) else 0 for p in range(len(op.inputs))
         )
         if gave or any(took):
-            made[name] = (took, gave)
-    return made
+            counted[name] = (took, gave)
+    return counted
 
 
 def _works(plan: Plan, name: str, low: int, high: int) -> bool:
@@ -191,7 +231,7 @@ def _works(plan: Plan, name: str, low: int, high: int) -> bool:
 
 
 def _is_build(plan: Plan, name: str, port: int) -> bool:
-    return name in plan.placement.build and port == (0 if plan.placement.build[name] == "left" else 1)
+    return name in plan.placement.build and port == plan.placement.build_port(name)
 
 
 def _hands_on(plan: Plan, name: str) -> bool:

@@ -33,12 +33,19 @@ __all__ = ["Placement", "Side", "place"]
 Side = Literal["left", "right"]
 
 SMALL = 64 << 20
-"""A build side of at most this many bytes is always taken whole."""
+"""A build side of at most this many bytes is always taken whole: less than what a level more and a stash cost."""
 SHARE = 0.5
-"""A build side of at most this share of the probe side's bytes is taken whole."""
+"""A build side of at most this share of the probe side's bytes is taken whole.
+
+The level's first epoch takes it on top of its own slice: a larger one would make that epoch the longest by far.
+"""
+AGGREGATED = 0.1
+"""The guessed size of an aggregate against its input. It decides between the sides of a join: a rough guess will do."""
 
 _FREE: frozenset[Shape] = frozenset({"source", "one", "some", "many", "union"})
+"""Shapes that can be computed again on another level: what they give depends on nothing but the rows they take."""
 _ENDING: frozenset[Shape] = frozenset({"accumulate", "keep"})
+"""Shapes that give their output when their input has ended."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +93,16 @@ class Placement:
         return [
             n
             for n, shape in self.shapes.items()
-            if level in self.streams[n]
-            and (shape == "source" or (n in self.stashed and level > self.level[n]))
+            if level in self.streams[n] and (shape == "source" or self.is_read_back(n, level))
         ]
+
+    def is_read_back(self, name: str, level: int) -> bool:
+        """Whether the operator's output is read from its stash on a level."""
+        return name in self.stashed and level > self.level[name]
+
+    def build_port(self, name: str) -> int:
+        """The port of a join's build side; the other one is the probe side's."""
+        return 0 if self.build[name] == "left" else 1
 
     def build_weight(self, level: int, sizes: Mapping[str, int]) -> int:
         """Bytes of sources that this level's first epoch takes whole."""
@@ -106,7 +120,8 @@ def place(
     wholeable: dict[str, bool] = {}
     level: dict[str, int] = {}
     ready: dict[str, int] = {}
-    for name, op in graph.ops.items():
+    """The lowest level on which an operator's output can be read."""
+    for name, op in graph.ops.items():  # from sources to sinks: an operator waits for its inputs
         shape = shapes[name]
         inputs = op.inputs
         calm = name not in volatile
@@ -116,6 +131,7 @@ def place(
         elif isinstance(op, ops.Join) and shape == "join":
             build[name] = _build_side(op, weight)
             b, p = (inputs[0], inputs[1]) if build[name] == "left" else (inputs[1], inputs[0])
+            # what comes out of a blocking operator is there whole: no epochs could be made of it that begin earlier
             ended = any(shapes[u.name] in _ENDING for u in graph.upstream(b)) or shapes[b] in _ENDING
             if wholeable[b] and (
                 shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])
@@ -134,11 +150,15 @@ def place(
     streams: dict[str, set[int]] = {n: set() for n in graph.ops}
     whole: dict[str, set[int]] = {n: set() for n in graph.ops}
     stashed: set[str] = set()
-    for name in reversed(list(graph.ops)):
+    for name in reversed(
+        list(graph.ops)
+    ):  # from sinks to sources: consumers decide on which levels rows are wanted
         for consumer, port in graph.consumers(name):
             is_build = consumer in build and port == (0 if build[consumer] == "left" else 1)
             flows = bool(streams[consumer])
-            if consumer in free and consumer not in stashed:
+            if (
+                consumer in free and consumer not in stashed
+            ):  # computed again wherever it is wanted, and its input too
                 streams[name] |= streams[consumer]
                 whole[name] |= whole[consumer]
             elif is_build and consumer in inline:
@@ -152,7 +172,9 @@ def place(
                 whole[name] |= whole[consumer]
             else:
                 streams[name].add(level[consumer])
-        if name in fixed and streams[name] | whole[name]:
+        if (
+            name in fixed and streams[name] | whole[name]
+        ):  # computed once, on its own level, and read from there
             streams[name].add(level[name])
             stashed.add(name)
         once = shapes[name] not in _ENDING and name not in free
@@ -186,7 +208,7 @@ def _build_side(op: ops.Join, weight: Mapping[str, float]) -> Side:
 
 
 def _weights(graph: Graph, shapes: Mapping[str, Shape], sizes: Mapping[str, int]) -> dict[str, float]:
-    """A guess of each operator's output in bytes: its sources', an aggregate's a tenth of them."""
+    """A guess of each operator's output in bytes: its sources' bytes, and less behind an aggregate."""
     weight: dict[str, float] = {}
     for name, op in graph.ops.items():
         shape = shapes[name]
@@ -194,5 +216,5 @@ def _weights(graph: Graph, shapes: Mapping[str, Shape], sizes: Mapping[str, int]
             weight[name] = float(sizes.get(name, 0))
         else:
             total = sum(weight[up] for up in op.inputs)
-            weight[name] = total * (0.1 if shape == "accumulate" else 1.0)
+            weight[name] = total * (AGGREGATED if shape == "accumulate" else 1.0)
     return weight

@@ -180,9 +180,9 @@ def _check_stored(
         if (
             df is None or df.columns != analysis.schemas[name].names
         ):  # drop() passes over what it does not find
-            told = ", ".join(op.expressions())
+            text = ", ".join(op.expressions())[:300]
             raise SchemaProblem(
-                f"It tells columns of the same name apart by where they came from ({told[:300]}), which rows that "
+                f"It tells columns of the same name apart by where they came from ({text}), which rows that "
                 "were stored on the way do not say.",
                 operator=name,
                 hint="Rename or drop one of the columns before.",
@@ -278,10 +278,10 @@ def _chains(graph: Graph, shapes: Mapping[str, Shape], placement: Placement) -> 
 
 
 def _fusable(graph: Graph, up: ops.Python, op: ops.Python, shapes: Mapping[str, Shape]) -> bool:
-    one, two = graph.live[up.name], graph.live[op.name]
-    if not (isinstance(one, Operator) and isinstance(two, Operator)):
+    both = graph.live[up.name], graph.live[op.name]
+    if not all(isinstance(live, Operator) for live in both):
         return False
-    if is_batch_form(type(one)) or is_batch_form(type(two)) or "arrival" in (up.order, op.order):
+    if any(is_batch_form(type(live)) for live in both) or "arrival" in (up.order, op.order):
         return False
     both_stateless = shapes[up.name] == shapes[op.name] == "batches"
     both_global = shapes[up.name] == shapes[op.name] == "python" and not up.by and not op.by

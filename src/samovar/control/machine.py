@@ -90,7 +90,8 @@ class Machine(RunState):
             self._late(event)
         else:
             self._handlers[type(event)](event)
-            self._settle()
+            self._settle()  # after each event, whatever it changed: handlers only say what is wanted
+        # progress and signs of life come twice a second: the story would hold nothing else
         if not (isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)):
             self._story.append(event.words)
         return self._out

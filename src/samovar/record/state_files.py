@@ -42,7 +42,9 @@ __all__ = [
 ]
 
 _MAGIC = b"SVS1"
+"""The format and its version: a reader that does not know it stops before it unpickles anything."""
 _LENGTHS = struct.Struct("<IQ")
+"""Bytes of the header and of the payload, in front of both: the header can be read without the payload."""
 _BY_VALUE = b"cloudpickle"
 """The module that every pickle with code by value names."""
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -319,6 +321,7 @@ def _checked(path: Path) -> bytes:
         data = path.read_bytes()
     except FileNotFoundError:
         raise RecordingCorrupt(f"State file {path} is gone.", hint=DAMAGED) from None
+    # 20 bytes: format, lengths, and a checksum at the end over all before it, with nothing in between
     if len(data) < 20 or struct.unpack("<I", data[-4:])[0] != zlib.crc32(data[:-4]):
         raise RecordingCorrupt(f"State file {path} does not match its checksum.", hint=DAMAGED)
     if not data.startswith(_MAGIC):

@@ -18,7 +18,7 @@ from samovar.replay.conditions import ConditionRows, condition_rows
 from samovar.replay.queries import matching_tuples
 from samovar.replay.replay_session import ReplaySession
 from samovar.replay.trace.tracer import Tracer
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.live.interactions import Interactions
 from samovar.runtime.live.remote_commands import open_door
 from samovar.runtime.plans import Plans, plans_of

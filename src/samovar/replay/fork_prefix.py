@@ -19,26 +19,28 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from samovar.compile.counters import needs_counter
-from samovar.compile.frames import Frames
+from samovar.compile.frames import EpochFrames
 from samovar.compile.native import at_or_behind, hidden
 from samovar.compile.plan import Plan
 from samovar.graph import operators as ops
 from samovar.positions import Position, Window
-from samovar.record.log import EpochCommitted
 from samovar.record.state_files import Header, mark_name
 from samovar.record.store import link, slug_unique
-from samovar.replay.trace.past_epoch import Windowed
-from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
+from samovar.replay.trace.past_epoch import PastWindow
+from samovar.runtime.epochs.attempt import Attempt
+from samovar.runtime.epochs.epoch import Epoch
+from samovar.runtime.exchange.decisions import write_decisions
 from samovar.runtime.exchange.kept_rows import kept_files, kept_folder
-from samovar.runtime.exchange.task import Begun, Control, Stage, Task
+from samovar.runtime.exchange.task import Begun, Stage, Task
 
 __all__ = ["Beginning", "usable_mark"]
 
 
-def usable_mark(parent: Windowed) -> int:
+def usable_mark(parent: PastWindow) -> int:
     """The last mark before a window from which its epoch can be gone on with; 0: there is none."""
     plan, level = parent.plan, parent.segment.level
-    if not parent.mark or not all(h.kept for name in parent.stateful for h in parent._headers(name).values()):
+    marks = parent.marks
+    if not marks.mark or not all(h.kept for name in marks.stateful for h in marks.headers(name).values()):
         return 0
     for name, op in plan.graph.ops.items():
         if not plan.placement.works(name, level):
@@ -49,7 +51,7 @@ def usable_mark(parent: Windowed) -> int:
             continue
         if isinstance(op, ops.Batches) or needs_counter(plan, name, level, frozenset(), frozenset()):
             return 0
-    return parent.mark
+    return marks.mark
 
 
 def _behind(plan: Plan, name: str, level: int) -> Iterator[str]:
@@ -59,148 +61,125 @@ def _behind(plan: Plan, name: str, level: int) -> Iterator[str]:
             yield from _behind(plan, consumer, level)
 
 
-class Beginning(Epoch):
-    """An attempt at that part. `parent` is the past epoch from the moment on; `mark`: where to go on from (0: none)."""
+class Beginning:
+    """Prepares attempts at that part. `parent`: the past epoch from the moment on; `mark`: to go on from, or 0."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        number: int,
-        covers: EpochRange,
-        *,
-        attempt: str,
-        parent: Windowed,
-        mark: int,
-    ) -> None:
-        super().__init__(context, number, covers, attempt=attempt)
+    def __init__(self, parent: PastWindow, mark: int) -> None:
         self.parent = parent
+        self.marks = parent.marks
         self.mark = mark
-        self.behind: _Behind | None = None
-        if mark:
-            self.frames = _FromMark(self.plan, self, covers.low, covers.high)
-            self.behind = _Behind(self.plan, self, covers.low, covers.high)
-            self.tallying = frozenset()  # frames behind the mark have but part of the rows
+        assert parent.recorded.committed is not None
+        self.fact = parent.recorded.committed
+        self.folder = parent.recorded.recording.epoch_folder(self.fact)
 
-    @property
-    def _fact(self) -> EpochCommitted:
-        return self.parent.context.recorded[self.parent.number]
+    def epoch(self, attempt: Attempt) -> Epoch:
+        """An attempt, with what was kept up to the mark in its folder as if it had been kept there."""
+        if self.parent.recorded.decisions:
+            write_decisions(attempt.folder, "before", self.parent.recorded.decisions)
+        if not self.mark:
+            return Epoch(attempt, complete=self._task)
+        self.parent.recorded.recording.checked_folder(self.fact, "kept")  # workers know no digests
+        for name in self.marks.stateful:
+            for header in self.marks.headers(name).values():
+                self._share(name, header, attempt.folder)
+        rows = _RowsFromMark(self.fact.marks[self.mark - 1])
+        return Epoch(attempt, complete=self._task, feed=rows.feed)
 
-    @property
-    def _folder(self) -> Path:
-        return self.parent.context.recording.epoch_folder(self._fact)
-
-    @property
-    def start(self) -> Position:
-        """The mark's position."""
-        return self._fact.marks[self.mark - 1]
-
-    def run(self, control: Control | None = None) -> Outcome:
-        """Run the epoch's jobs, with what was kept up to the mark in its folder as if it had been kept here."""
-        if self.mark:
-            self.parent.context.recording.checked_folder(self._fact, "kept")  # workers know no digests
-            for name in self.parent.stateful:
-                for header in self.parent._headers(name).values():
-                    self._share(name, header)
-        return super().run(control)
-
-    def _share(self, name: str, header: Header) -> None:
-        states = self._folder / "state" / slug_unique(name)
+    def _share(self, name: str, header: Header, target: Path) -> None:
+        states = self.folder / "state" / slug_unique(name)
         files = [states / mark_name(header.bucket, n) for n in header.marks if n <= self.mark]
-        files += kept_files(kept_folder(self._folder, name), header, self.mark)
+        files += kept_files(kept_folder(self.folder, name), header, self.mark)
         for file in files:
-            target = self.folder / file.relative_to(self._folder)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            link(str(file), str(target))
+            shared = target / file.relative_to(self.folder)
+            shared.parent.mkdir(parents=True, exist_ok=True)
+            link(str(file), str(shared))
 
     # --- Python operators -------------------------------------------------------------------------------------------
 
-    def task(self, chain: tuple[str, ...]) -> Task:
-        """The same with what calls of `log_result` gave in the run, and with the states and rows kept at the mark."""
-        made = super().task(chain)
-        if not made.stateful:
-            return made
-        stages = tuple(self._stage(stage) for stage in made.stages)
+    def _task(self, task: Task) -> Task:
+        """A task with what was decided, what calls of `log_result` gave in the run, and states and rows at the mark."""
+        chain = [stage.name for stage in task.stages]
+        decided = tuple(d for d in self.parent.recorded.decisions if d.operator in chain)
+        task = replace(task, decided=decided)
+        if not task.stateful:
+            return task
+        stages = tuple(self._stage(stage) for stage in task.stages)
         if not self.mark:
-            return replace(made, stages=stages)
-        folder, begun = kept_folder(self._folder, chain[-1]), {}
-        for bucket, header in self.parent._headers(chain[-1]).items():
+            return replace(task, stages=stages)
+        folder, begun = kept_folder(self.folder, chain[-1]), {}
+        for bucket, header in self.marks.headers(chain[-1]).items():
             marks = tuple(n for n in header.marks if n <= self.mark)
             kept = tuple(str(f) for f in kept_files(folder, header, self.mark))
             begun[bucket] = Begun(min(header.passed, self.mark), marks, kept)
-        return replace(made, stages=stages, begun=begun)
+        return replace(task, stages=stages, begun=begun)
 
     def _stage(self, stage: Stage) -> Stage:
-        folder = self._folder / "state" / slug_unique(stage.name)
-        deltas = [f.bucket for f in self._fact.state.get(stage.name, ()) if not f.full]
+        folder = self.folder / "state" / slug_unique(stage.name)
+        deltas = [f.bucket for f in self.fact.state.get(stage.name, ()) if not f.full]
         results = {b: str(folder / f"{b:04d}.delta") for b in deltas}
         if not self.mark:
             return replace(stage, results=results, goes_on=dict.fromkeys(results, 0))
-        kept = self.parent._kept(stage.name)
+        kept = self.marks.kept(stage.name)
         return replace(
             stage,
-            versions=self.parent._versions(stage.name),
+            versions=self.parent.versions(stage.name),
             results=results,
             given={b: header.given for b, (_, header) in kept.items()},
             taken={b: header.taken for b, (_, header) in kept.items()},
             goes_on={b: len(files) for b, (files, _) in kept.items()},
         )
 
-    # --- rows -------------------------------------------------------------------------------------------------------
 
-    def slice_behind(self, name: str) -> DataFrame:
-        """The rows of a source from the mark on."""
-        start, stop = self.units.get(name, (0, 0))
-        source = self.context.sources[name]
-        chosen = source.units[start:stop]
-        if all(u.rows is not None for u in chosen):
-            self._measured[name, None] = sum(u.rows or 0 for u in chosen)
-        behind = Window(self.start).units(source.number, start, stop)
+class _RowsFromMark:
+    """The rows from a mark on, which feed the stateful Python operators of an epoch that goes on from there.
+
+    It is the inputs of frames of its own: these read from the mark on, and have all rows counted.
+    """
+
+    def __init__(self, start: Position) -> None:
+        self._start = start
+        self._frames: EpochFrames | None = None
+
+    def feed(self, epoch: Epoch, name: str, level: int) -> DataFrame:
+        """The rows of an operator's output from the mark on."""
+        if self._frames is None:
+            self._epoch = epoch
+            self.empty, self.stored = epoch.inputs.empty, epoch.inputs.stored
+            self.passed, self.python = epoch.inputs.passed, epoch.inputs.python
+            strategy = replace(epoch.frames.strategy, counted=self._counted, feed=None)
+            self._frames = EpochFrames(epoch.plan, epoch.number, epoch.attempt.covers, self, strategy)
+        return self._frames.stream(name, level)
+
+    def rows(self, name: str, level: int | None) -> DataFrame | None:
+        """What these frames read; what stateful Python operators give comes from the epoch's own frames."""
+        plan, inputs = self._epoch.plan, self._epoch.inputs
+        if level is None:
+            return inputs.rows(name, None)
+        if plan.shape(name) == "source":
+            return self._slice(name)
+        if plan.shape(name) == "python":
+            return self._cut(self._epoch.frames.stream(name, level))
+        if plan.placement.ends(name) and self._frames is not None:
+            df = self._frames.ended(name)
+            return self._cut(df) if hidden(df) else df
+        return inputs.rows(name, level)
+
+    def _slice(self, name: str) -> DataFrame:
+        inputs, source = self._epoch.inputs, self._epoch.context.sources[name]
+        start, stop = self._epoch.attempt.covers.units.get(name, (0, 0))
+        inputs.note_size(source, source.units[start:stop])
+        behind = Window(self._start).units(source.number, start, stop)
         units = source.units[behind.start : behind.stop]
-        return self.cut(self.read(source, units, behind.start)) if units else self.frames._empty(name)
+        return self._cut(inputs.read(source, units, behind.start)) if units else inputs.nothing(name)
 
-    def cut(self, df: DataFrame) -> DataFrame:
-        """Rows from the mark on."""
-        return df.filter(at_or_behind(df, self.start))
+    def _cut(self, df: DataFrame) -> DataFrame:
+        return df.filter(at_or_behind(df, self._start))
 
-    def count_whole(self, name: str, level: int) -> None:
-        """Have all rows of an operator counted, of which those from the mark on are used."""
-        known = frozenset(n for n, port in self._measured if port is None)
-        told = (name, None) in self._observations or name in self._apart
-        if told or not needs_counter(self.plan, name, level, self._stored, known):
-            return
-        df = self.frames.stream(name, level)
-        if name not in self._apart:
-            self._apart[name] = self._pool.submit(self._count_apart, name, df)
-
-
-class _FromMark(Frames):
-    """Frames whose stateful Python operators take rows from the mark on, and give those before it as they gave them."""
-
-    inputs: Beginning
-
-    def _fed(self, chain: tuple[str, ...], level: int) -> list[DataFrame]:
-        behind = self.inputs.behind
-        if behind is None or self.plan.shape(chain[0]) != "python":
-            return super()._fed(chain, level)
-        return [behind.stream(up, level) for up in self.plan.graph.ops[chain[0]].inputs]
-
-    def _python_begins(self) -> bool:
-        return True
-
-
-class _Behind(Frames):
-    """Frames of the rows from the mark on, which feed stateful Python operators."""
-
-    inputs: Beginning
-
-    def _stream(self, name: str, level: int) -> DataFrame:
-        if self.plan.shape(name) == "source":
-            return self.inputs.slice_behind(name)
-        if self.plan.shape(name) == "python":
-            return self.inputs.cut(self.inputs.frames.stream(name, level))
-        made = super()._stream(name, level)
-        return self.inputs.cut(made) if self.plan.placement.ends(name) and hidden(made) else made
-
-    def _counted(self, name: str, level: int, df: DataFrame) -> DataFrame:
-        self.inputs.count_whole(name, level)
+    def _counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
+        """The frame as it is: all rows of the operator are counted, of which it has those from the mark on."""
+        counts, frames = self._epoch.counts, self._epoch.frames
+        if level is None:
+            return counts.counted(name, None, df)
+        if (name, None) not in counts.observations and counts.lacks(name, level):
+            counts.count_apart(name, frames.stream(name, level))
         return df

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from samovar.compile.native import hidden
 from samovar.compile.plan import Plan
+from samovar.compile.strategy import EpochRange
 from samovar.errors import RunError, SamovarError, TimeTravelError, UnknownName
 from samovar.graph import operators as ops
 from samovar.graph.class_check import check_class
@@ -39,9 +40,10 @@ from samovar.replay.condition_watch import SERVICES
 from samovar.replay.fork_prefix import Beginning, usable_mark
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
-from samovar.runtime.epochs.epoch import Epoch, EpochRange, RunContext
+from samovar.runtime.epochs.attempt import Attempt
+from samovar.runtime.epochs.epoch import Epoch
 from samovar.runtime.epochs.epoch_runner import commit_epoch
-from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
+from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
 from samovar.runtime.live.modification import (
     code_path,
     handed_states,
@@ -125,16 +127,17 @@ def _prepared(
         fork.log.append(fact)
     _remember(tracer, cut, fork, history, plans, changes, len(shared) + int(split is not None))
     plan = tracer.plan_at(cut.segment.epoch)
-    old = RunContext(tracer.spark, plan, sources, fork, history, code, fork.run_id)
-    new = RunContext(tracer.spark, plans.plan, sources, fork, history, plans.code, fork.run_id)
+    old, new = (
+        RunContext(tracer.spark, sources, fork, fork.run_id, logic, Progress(history))
+        for logic in (Logic(plan, code), Logic(plans.plan, plans.code))
+    )
 
     def before(stopping: Callable[[], bool]) -> None:
         if split is not None:
-            old.decided = _decided(tracer, cut)
             make, marks = _beginning(tracer, cut)
             covers = replace(_covers(tracer, cut, sources, split), marks=marks)
             commit_epoch(old, covers, 0, stopping, make=make)
-            old.forget_shared()
+            old.progress.build_sides.forget()
         handed = {name: parts for name, parts in states().items() if parts}
         if handed and fork.log is not None:
             fact = transfer_epoch(fork, history, handed)
@@ -206,14 +209,6 @@ def _remember(
         )
         fork.log.append(fact)
         history.add(fact)
-
-
-def _decided(tracer: Tracer, cut: Cut) -> tuple[RecordedDecision, ...]:
-    """The decisions about tuples of the epoch the fork begins in."""
-    epochs, number = tracer.history.epochs, cut.segment.epoch
-    if number >= len(epochs):
-        return ()
-    return read_decisions(tracer.recording.checked_folder(epochs[number], "decisions"))
 
 
 # --- other logic ----------------------------------------------------------------------------------------------------
@@ -378,15 +373,15 @@ def _write_parts(
     return units
 
 
-def _beginning(tracer: Tracer, cut: Cut) -> tuple[Callable[..., Epoch], tuple[Position, ...]]:
-    """The class of an attempt at the epoch before the cut, and the marks of that epoch."""
+def _beginning(tracer: Tracer, cut: Cut) -> tuple[Callable[[Attempt], Epoch], tuple[Position, ...]]:
+    """The function that prepares an attempt at the epoch before the cut, and the marks of that epoch."""
     number, epochs = cut.segment.epoch, tracer.history.epochs
     if number >= len(epochs):  # the epoch failed: it left no marks
         return Epoch, ()
     parent = tracer.windowed(cut.segment, Window(cut.at, None))
     mark = usable_mark(parent)
     before = tuple(m for m in epochs[number].marks if cut.at is not None and m <= cut.at) if mark else ()
-    return partial(Beginning, parent=parent, mark=mark), before
+    return Beginning(parent, mark).epoch, before
 
 
 def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[str, int]) -> EpochRange:

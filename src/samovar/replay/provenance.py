@@ -164,7 +164,7 @@ class _Walk:
         epoch = tracer.windowed(segment, Window())
         with tracer.tagged(f"build side of epoch {segment.epoch}", epoch):
             stashed = name in epoch.plan.placement.stashed
-            df = epoch.whole(name) if stashed else epoch.frames.whole(name)
+            df = epoch.frames.stash(name) if stashed else epoch.frames.whole(name)
             positions, columns = hidden(df), visible(df)
             if at and positions:
                 values: Mapping[str, Any] = dict(zip(positions, at, strict=False))

@@ -20,7 +20,7 @@ from samovar.ids import slug
 from samovar.record.digests import check, flush, flush_tree
 from samovar.record.log import EpochCommitted, ResultPublished
 from samovar.record.store import Recording
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = ["check_targets", "moved_path", "publish"]
 

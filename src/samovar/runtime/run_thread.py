@@ -16,9 +16,11 @@ from samovar.control import instructions as i
 from samovar.errors import RecordingInUse, RunStopped, StorageProblem
 from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted, Fact, InteractionsMade, RunEnded, TupleHeld
-from samovar.runtime.epochs.epoch import Epoch, RunContext
+from samovar.runtime.epochs.attempt import Attempt
+from samovar.runtime.epochs.epoch import Epoch
 from samovar.runtime.epochs.epoch_runner import run_levels, streams_of
 from samovar.runtime.epochs.pacer import Pacer
+from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.exchange.decisions import decision_fact, standing_decisions
 from samovar.runtime.failures.explanation import explain_failure
 from samovar.runtime.failures.failed_epoch import failed_fact
@@ -66,8 +68,8 @@ class PreparedRun:
     """Called before the first epoch, on the run's thread; its argument returns whether the run is to stop."""
     publishes: bool = True
     """Whether the results of `write` operators go to their paths when the run is complete."""
-    make: Callable[..., Epoch] = Epoch
-    """What makes an attempt at an epoch: see `commit_epoch`."""
+    make: Callable[[Attempt], Epoch] = Epoch
+    """Prepares an attempt at an epoch: see `commit_epoch`."""
 
 
 class RunThread:
@@ -76,7 +78,6 @@ class RunThread:
     def __init__(self, prepared: PreparedRun, services: Services, *, interactive: bool | None) -> None:
         context = prepared.context
         self.prepared = prepared
-        self.context = context
         self.recording = context.recording
         self.status: Status = "starting"
         self.error: BaseException | None = None
@@ -90,13 +91,14 @@ class RunThread:
         self._interactive = interactive
         self._started = time.time()
         self._seconds: float | None = None
-        self.steering = context.steering = Steering(
+        self.steering = Steering(
             self.recording.run_id,
             context.spark,
             stop=self.stop.set,
             note=self._record,
             totals=context.history.totals(),
         )
+        self.context = context = replace(context, steering=self.steering)
         self.watches = Watches(context, self.steering, self.interactions, services.watch)
         decisions = standing_decisions(context.history)
         if decisions is not None:
@@ -133,7 +135,7 @@ class RunThread:
             self._fail(error)
         finally:
             try:
-                context.forget_shared()
+                context.progress.build_sides.forget()
                 self.recording.close()
             except Exception:  # a session that died, for example: the run has ended all the same
                 log.debug("run %s: clearing up failed", self.recording.run_id, exc_info=True)

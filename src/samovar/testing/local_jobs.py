@@ -21,9 +21,10 @@ from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
 from samovar.positions import PAD, is_position_column, pack, position_columns
 from samovar.record.store import slug_unique
-from samovar.runtime.epochs.epoch import Epoch
+from samovar.runtime.epochs.attempt import Attempt, chain_task
 from samovar.runtime.exchange.partition import in_partition
 from samovar.runtime.failures.failed_epoch import raise_failures
+from samovar.runtime.worker.entry import chain_function
 from samovar.testing.local_session import LocalSession
 
 __all__ = ["JobCancelled", "LocalJobs", "key_column"]
@@ -47,9 +48,9 @@ class LocalJobs:
         self._session = session
         self._workers = workers
 
-    def compute(self, epoch: Epoch) -> dict[tuple[str, int | None], int]:
-        """Compute an epoch: states, decisions and results go to its folder. Returns how many rows operators gave."""
-        plan = epoch.plan
+    def compute(self, attempt: Attempt) -> dict[tuple[str, int | None], int]:
+        """Compute an attempt: states, decisions and results go to its folder. Returns how many rows operators gave."""
+        plan = attempt.plan
         tables: dict[str, pa.Table] = {}
         counted: dict[tuple[str, int | None], int] = {}
         for name, op in plan.graph.ops.items():
@@ -58,8 +59,8 @@ class LocalJobs:
             inputs = [tables[up] for up in op.inputs if up in tables]
             match op:
                 case ops.Python():
-                    tables[name] = self._python(epoch, plan.chains[name], tables)
-                    raise_failures(epoch)
+                    tables[name] = self._python(attempt, plan.chains[name], tables)
+                    raise_failures(attempt)
                 case ops.Drop():
                     tables[name] = inputs[0].drop_columns(
                         [c for c in op.columns if c in inputs[0].schema.names]
@@ -67,15 +68,15 @@ class LocalJobs:
                 case ops.Union():
                     tables[name] = _union(inputs, plan.width[name])
                 case ops.Sink():
-                    counted[name, 0] = _keep(epoch, name, inputs[0])
+                    counted[name, 0] = _keep(attempt, name, inputs[0])
                     continue
                 case _:
-                    tables[name] = _read(epoch, name)
+                    tables[name] = _read(attempt, name)
             counted[name, None] = tables[name].num_rows
         return counted
 
-    def _python(self, epoch: Epoch, chain: tuple[str, ...], tables: dict[str, pa.Table]) -> pa.Table:
-        plan = epoch.plan
+    def _python(self, attempt: Attempt, chain: tuple[str, ...], tables: dict[str, pa.Table]) -> pa.Table:
+        plan = attempt.plan
         head = plan.graph.ops[chain[0]]
         assert isinstance(head, ops.Python)
         inputs = [tables[up] for up in head.inputs]
@@ -86,31 +87,31 @@ class LocalJobs:
             )  # few rows are one task, as a small file is
             parts = [table.slice(start, share) for start in range(0, table.num_rows, share)]
         else:
-            parts = _partitions(epoch, head, chain[-1], table)
-        given = self._on_threads(epoch, epoch.python(chain), parts)
+            parts = _partitions(attempt, head, chain[-1], table)
+        given = self._on_threads(attempt, chain_function(chain_task(attempt, chain)), parts)
         fields = [pa.field(column, pa.int64()) for column in position_columns(plan.width[chain[-1]])]
         schema = pa.schema([*to_arrow_schema(plan.schemas[chain[-1]], timezone="UTC"), *fields])
         return pa.Table.from_batches(given).cast(schema) if given else schema.empty_table()
 
     def _on_threads(
-        self, epoch: Epoch, function: Callable[[Batches], Batches], parts: Sequence[pa.Table]
+        self, attempt: Attempt, function: Callable[[Batches], Batches], parts: Sequence[pa.Table]
     ) -> list[pa.RecordBatch]:
         """What a task makes of each part, one after another. Raises what one raised, or JobCancelled."""
         tasks: list[Future[list[pa.RecordBatch]]] = []
         for number, part in enumerate(parts):
             task: Future[list[pa.RecordBatch]] = Future()
             tasks.append(task)
-            name = f"samovar-task-{epoch.number}-{number}"
+            name = f"samovar-task-{attempt.number}-{number}"
             threading.Thread(
                 target=_work, args=(function, number, part, task), name=name, daemon=True
             ).start()
-        cancelled = self._session.sparkContext.cancelled[epoch.context.tag]
+        cancelled = self._session.sparkContext.cancelled[attempt.context.tag]
         pending: set[Future[Any]] = set(tasks)
         while pending:
             done, _ = wait({*pending, cancelled}, return_when=FIRST_COMPLETED)
             if cancelled in done:
                 wait(pending, LEAVING)
-                raise JobCancelled(f"epoch {epoch.number} was given up")
+                raise JobCancelled(f"epoch {attempt.number} was given up")
             pending -= done
         return [batch for task in tasks for batch in task.result()]
 
@@ -134,21 +135,21 @@ def _work(
 # --- what tasks get -------------------------------------------------------------------------------------------------
 
 
-def _read(epoch: Epoch, name: str) -> pa.Table:
+def _read(attempt: Attempt, name: str) -> pa.Table:
     """The rows of a source's units that belong to an epoch."""
-    source = epoch.context.sources[name]
+    source = attempt.context.sources[name]
     schema = to_arrow_schema(source.struct, timezone="UTC")
-    start, stop = epoch.units.get(name, (0, 0))
+    start, stop = attempt.covers.units.get(name, (0, 0))
     tables = []
     for number in range(start, stop):
         table = pq.read_table(source.units[number].path, partitioning=None).select(schema.names).cast(schema)
-        if epoch.plan.width[name]:
+        if attempt.plan.width[name]:
             first = pack(number, 0)
             places = [[source.number] * table.num_rows, range(first, first + table.num_rows)]
             table = _with_numbers(table, dict(zip(position_columns(2), places, strict=True)))
         tables.append(table)
     if not tables:
-        fields = [pa.field(column, pa.int64()) for column in position_columns(epoch.plan.width[name])]
+        fields = [pa.field(column, pa.int64()) for column in position_columns(attempt.plan.width[name])]
         return pa.schema([*schema, *fields]).empty_table()
     return pa.concat_tables(tables)
 
@@ -197,15 +198,15 @@ def _ports(inputs: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _partitions(epoch: Epoch, head: ops.Python, tail: str, table: pa.Table) -> list[pa.Table]:
+def _partitions(attempt: Attempt, head: ops.Python, tail: str, table: pa.Table) -> list[pa.Table]:
     """What the tasks of a stateful operator get, each sorted by key partition and position."""
-    plan = epoch.plan
+    plan = attempt.plan
     buckets, partitions = plan.buckets[head.name], plan.partitions(head.name)
     order = [] if head.order == "arrival" else _positions(table)
     if head.by:
         table = _with_numbers(table, {BUCKET: _buckets(table, head, buckets)})
     first = [BUCKET] if head.by else []
-    if epoch.last:
+    if attempt.covers.last:
         first.append(CONTROL)
         table = _with_numbers(table, {CONTROL: [0] * table.num_rows})
         ends = {CONTROL: [1] * buckets} | ({BUCKET: range(buckets)} if head.by else {})
@@ -213,7 +214,7 @@ def _partitions(epoch: Epoch, head: ops.Python, tail: str, table: pa.Table) -> l
         table = pa.concat_tables([table, ends_table], promote_options="default")
     if first or order:
         table = table.sort_by([(name, "ascending") for name in (*first, *order)])
-    if order and not plan.width[tail] and not epoch.marks:
+    if order and not plan.width[tail] and not attempt.covers.marks:
         table = table.drop_columns(order)
     if not head.by:
         return [table] if table.num_rows else []
@@ -238,9 +239,9 @@ def key_column(expression: str) -> str:
     return expression.strip().strip("`")
 
 
-def _keep(epoch: Epoch, name: str, table: pa.Table) -> int:
+def _keep(attempt: Attempt, name: str, table: pa.Table) -> int:
     """Write a sink's rows; returns how many."""
-    folder = epoch.folder / "results" / slug_unique(name)
+    folder = attempt.folder / "results" / slug_unique(name)
     folder.mkdir(parents=True)
     pq.write_table(_visible(table), folder / "part-00000.parquet")
     return int(table.num_rows)

@@ -30,7 +30,8 @@ from samovar.ids import new_run_id
 from samovar.record.addresses import local_folder
 from samovar.record.store import Recording
 from samovar.replay.condition_watch import SERVICES
-from samovar.runtime.epochs.epoch import Epoch, RunContext
+from samovar.runtime.epochs.epoch import Epoch
+from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import LOCAL, made_live
@@ -138,7 +139,8 @@ def _context(
     fact = first_fact(recording, graph.name, {**options, **settings}, at=now, spark=LOCAL)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
-    return RunContext(spark, plan, sources, recording, recording.history(), code, recording.run_id), session
+    logic, progress = Logic(plan, code), Progress(recording.history())
+    return RunContext(spark, sources, recording, recording.run_id, logic, progress), session
 
 
 def _analysed(spark: SparkSession, graph: Graph, sources: Mapping[str, Source]) -> Analysis:

@@ -19,12 +19,12 @@ from samovar.compile.plan import ROWS
 from samovar.compile.sqltext import aggregate_calls, split_alias
 from samovar.positions import BEFORE_ALL, Position, Window, position_columns, reaches_sql
 from samovar.replay.trace.model import ABSENT, StateChange
+from samovar.replay.trace.past_epoch import PastWindow, WindowView
 from samovar.replay.trace.segments import Segment, only_native
 from samovar.text import quote_name
 
 if TYPE_CHECKING:
     from samovar.replay.trace.tracer import Tracer
-    from samovar.runtime.epochs.epoch import Epoch
 
 __all__ = ["FewGroups", "StoredGroups", "first_group", "group_changes", "groups_at_start", "has_values"]
 
@@ -191,8 +191,8 @@ def first_group(tracer: Tracer, segment: Segment, name: str, condition: str) -> 
 
 def _running(
     tracer: Tracer, segment: Segment, name: str, window: Window, *, before: bool = False
-) -> tuple[DataFrame, list[str], Epoch]:
-    """For each input tuple of a window, its group right after it; the names of the keys; and the epoch.
+) -> tuple[DataFrame, list[str], PastWindow]:
+    """For each input tuple of a window, its group right after it; the names of the keys; and the window.
 
     `before`: also the groups of these tuples right before the window, at the position `BEFORE_ALL`.
     """
@@ -200,7 +200,7 @@ def _running(
     cut = plan.accumulators[name]
     up = plan.graph.ops[name].inputs[0]
     near = window != Window() and only_native(plan, segment.level, up)
-    epoch = tracer.windowed(segment, window, near=near)
+    epoch = tracer.windowed(segment, window, WindowView(near=near))
     df = epoch.frames.stream(up, segment.level)
     positions = hidden(df)
     places = position_columns(len(positions), "w")
@@ -212,9 +212,8 @@ def _running(
     keys = [c for c in each.columns if c not in places and not _internal(c)]
     prior = _earlier(tracer, segment, name)
     if window.low is not None:
-        earlier = tracer.windowed(segment, Window(None, window.low))
+        earlier = tracer.windowed(segment, Window(None, window.low), kept=epoch.kept)
         partial = earlier.frames.stored_partial(name)
-        epoch.take_over(earlier)
         prior = prior.unionByName(partial, allowMissingColumns=True)
     if keys and window != Window():
         prior = _of_same_keys(prior, each, keys)
@@ -251,8 +250,7 @@ _ROWS = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 def _earlier(tracer: Tracer, segment: Segment, name: str) -> DataFrame:
     """The deltas of the epochs before; an empty frame in the first epoch."""
-    original = tracer.original(segment)
-    return original.parts("deltas", name, original.frames.partial_schema(name))
+    return tracer.original(segment).frames.deltas(name)
 
 
 def _shown(partials: DataFrame, cut: Any) -> DataFrame:

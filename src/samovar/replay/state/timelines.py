@@ -18,6 +18,8 @@ from samovar.replay.state.state_changes import Timeline, apply_changes, attribut
 from samovar.replay.trace.model import StateChange
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.replay.trace.tracer import Tracer
+from samovar.replay.trace.window_counts import counted_before
+from samovar.runtime.epochs.attempt import state_versions
 from samovar.runtime.exchange.code_switch import CodeSwitch, restored_version
 from samovar.runtime.exchange.task import Version
 
@@ -46,7 +48,7 @@ class Timelines:
         with self._lock:
             if missing := [n for n in names if n not in traced.counters]:
                 totals = self.tracer.history.totals(traced.segment.epoch)
-                before = self.tracer.counted_before(traced, totals, missing)
+                before = counted_before(self.tracer, traced, totals, missing)
                 traced.counters |= {n: before.get(n) for n in missing}
             return {n: counted for n in names if (counted := traced.counters[n]) is not None}
 
@@ -112,7 +114,10 @@ class Timelines:
 
     def _versions(self, traced: TracedWindow, operator: str) -> dict[int, Version]:
         versions = traced.versions.get(operator)
-        return versions if versions is not None else self.tracer.original(traced.segment)._versions(operator)
+        if versions is not None:
+            return versions
+        before = self.tracer.history.epochs[: traced.segment.epoch]
+        return state_versions(self.tracer.recording, operator, before)
 
     def _fresh(self, operator: str) -> dict[str, Any]:
         return attributes(self.instance(operator))

@@ -1,8 +1,8 @@
 """Traces from Spark: one segment, one window of positions, every operator's tuples in a single job.
 
 Native operators run as they ran, with positions on every edge; Python operators run the recorded code under trace (see
-chain.py). A window is a range of the leaves' positions. Where an operator on the level needs what came before the
-window (a stateful Python operator, a limit), the rows from the epoch's start on flow through it too, untraced.
+traced_chain.py). A window is a range of the leaves' positions. Where an operator on the level needs what came before
+the window (a stateful Python operator, a limit), the rows from the epoch's start on flow through it too, untraced.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import pairwise
@@ -21,23 +21,28 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructField, StructType, VariantType
 
-from samovar.compile.kept_types import has_variant, shown_types
-from samovar.compile.native import at_or_behind, hidden, visible
+from samovar.compile.native import at_or_behind, hidden
 from samovar.compile.plan import Plan
-from samovar.graph import operators as ops
 from samovar.positions import AT_END, END, Position, Window, padded_columns
-from samovar.record.log import Counters, EpochCommitted
+from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.state_files import read_state
-from samovar.record.store import History, Recording, add_counters
+from samovar.record.store import History, Recording
+from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.model import Edges, Trace, Tuple
-from samovar.replay.trace.past_epoch import Replayed, Windowed
-from samovar.replay.trace.segments import Segment, edges_of, gives_here, leaves_of, only_native
+from samovar.replay.trace.past_epoch import PastEpoch, PastWindow, RecordedEpoch, WindowView
+from samovar.replay.trace.segments import Segment, edges_of, leaves_of
+from samovar.replay.trace.trace_table import (
+    arrivals_of,
+    read_native,
+    read_python,
+    reports,
+    window_parts,
+)
 from samovar.replay.trace.traced_chain import (
     TRACE,
     Probe,
@@ -45,7 +50,8 @@ from samovar.replay.trace.traced_chain import (
     read_records,
 )
 from samovar.replay.trace.traced_window import TracedWindow
-from samovar.runtime.epochs.epoch import Epoch, RunContext
+from samovar.runtime.epochs.kept_frames import KeptFrames
+from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
 from samovar.runtime.exchange.code_switch import CodeSwitch, read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import difference_in
@@ -61,6 +67,7 @@ __all__ = ["Tracer", "positions_in"]
 Streams = Callable[[str], DataFrame]
 """From an operator to the rows it gives."""
 ALL = Window()
+PLAIN = WindowView()
 PIECE = 0.5
 """Seconds of a run that are worth a search of their own."""
 
@@ -78,7 +85,7 @@ class Tracer:
         self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
         self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
-        self.tally = Tally(self.tracing, self.leaves, partial(self._count, window=ALL))
+        self.tally = Tally(self.tracing, self.leaves, partial(self.count, window=ALL))
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
@@ -103,23 +110,30 @@ class Tracer:
         self._held.clear()
         self._remove()
 
-    def original(self, segment: Segment) -> Replayed:
-        """The segment's epoch as it ran."""
-        return Replayed(self._context(self.plan_at(segment.epoch), segment), segment, self.scratch)
+    def original(self, segment: Segment, kept: KeptFrames | None = None) -> PastEpoch:
+        """The segment's epoch as it ran; what it keeps in memory is released with `kept`."""
+        context = self._context(self.plan_at(segment.epoch), segment)
+        return PastEpoch(context, self._recorded(segment), segment, kept or KeptFrames())
 
     def windowed(
-        self, segment: Segment, window: Window, *, steps: bool = False, near: bool = False
-    ) -> Windowed:
-        """The segment with positions, cut to a window. `steps`: whether Python operators record their steps.
-
-        `near`: for operators that need nothing of what was before the window.
-        """
-        context = self._context(self.plan_at(segment.epoch, tracing=True), segment)
-        original = self.original(segment)
-        builds = self._builds.setdefault(segment, {})
-        return Windowed(
-            context, original, segment, window, self.scratch, steps=steps, near=near, builds=builds
+        self, segment: Segment, window: Window, view: WindowView = PLAIN, *, kept: KeptFrames | None = None
+    ) -> PastWindow:
+        """The segment with positions, cut to a window. `kept`: of another window, with which it is released."""
+        return PastWindow(
+            self._context(self.plan_at(segment.epoch, tracing=True), segment),
+            self._recorded(segment),
+            segment,
+            window,
+            view,
+            original=partial(self.original, segment),
+            kept=kept or KeptFrames(),
+            builds=self._builds.setdefault(segment, {}) if view.prunes else {},
         )
+
+    def marks(self, segment: Segment, window: Window = ALL) -> EpochMarks:
+        """The marks of a segment's epoch, seen from a window."""
+        plan = self.plan_at(segment.epoch, tracing=True)
+        return EpochMarks(plan, self.recording, self._recorded(segment).fact, segment, window)
 
     def edges(self, level: int) -> Edges:
         """The operators at work on a level."""
@@ -163,154 +177,55 @@ class Tracer:
         past: list[EpochCommitted] = self.history.epochs[: segment.epoch]
         history = History(started=self.history.started, epochs=list(past))
         code = self.code_at(segment.epoch)
-        context = RunContext(self.spark, plan, self.sources, self.recording, history, code, self.tag)
-        context.recorded, context.stopped = self.history.epochs, self.history.failed
-        return context
+        return RunContext(
+            self.spark, self.sources, self.recording, self.tag, Logic(plan, code), Progress(history)
+        )
+
+    def _recorded(self, segment: Segment) -> RecordedEpoch:
+        number, epochs, failed = segment.epoch, self.history.epochs, self.history.failed
+        fact: EpochCommitted | EpochFailed | None = failed
+        if number < len(epochs):
+            fact = epochs[number]
+        elif failed is not None and failed.epoch != number:
+            fact = None
+        return RecordedEpoch(self.recording, number, fact, self.scratch)
 
     # --- traces -----------------------------------------------------------------------------------------------------
 
     def trace(self, segment: Segment, window: Window) -> TracedWindow:
         """All operators' tuples in a window, by one job."""
         edges = self.edges(segment.level)
-        epoch = self.windowed(segment, window, steps=True)
+        epoch = self.windowed(segment, window, WindowView(steps=True))
         with self.tagged(f"trace of epoch {segment.epoch}", epoch):
-            parts, names = self._parts(epoch, segment, window)
+            near = self.windowed(segment, window, WindowView(near=True), kept=epoch.kept)
+            parts, names = window_parts(edges, epoch, near)
             chains = list(epoch.traced)
-            versions = {n: epoch._versions(n) for tail in chains for n in self.tracing.chains[tail]}
-            table = _united(self.spark, parts).toArrow() if parts else None
+            versions = {n: epoch.versions(n) for tail in chains for n in self.tracing.chains[tail]}
+            table = _united(parts).toArrow() if parts else None
         traced = TracedWindow(segment, window, Trace(edges, {}), versions=versions)
         given: dict[str, list[Tuple]] = {}
         ends: dict[str, list[Tuple]] = {}
         if table is not None:
-            self._read_native(table, names, given)
-            self._read_python(table, chains, traced, given, ends)
-            for name, before in epoch.given_before().items():  # key partitions without tuples from there on
+            given = read_native(self.tracing, table, names)
+            read_python(self.tracing, table, chains, traced, given, ends)
+            # key partitions without tuples from there on
+            for name, before in epoch.marks.given_before().items():
                 own = traced.bases.get(name, {})
                 traced.given[name] = traced.given.get(name, 0) + sum(
                     n for b, n in before.items() if b not in own
                 )
         for tuples in given.values():
             tuples.sort(key=lambda t: t.position)
-        traced.trace = Trace.of(edges, given, ends=ends, arrivals=self._arrivals(edges, traced))
+        traced.trace = Trace.of(edges, given, ends=ends, arrivals=arrivals_of(edges, traced))
         return traced
-
-    def _parts(
-        self, epoch: Windowed, segment: Segment, window: Window
-    ) -> tuple[list[DataFrame], list[tuple[str, list[str]]]]:
-        plan, level = self.tracing, segment.level
-        edges = self.edges(level)
-        wanted = [
-            n
-            for n in edges.inputs
-            if not plan.placement.is_sink(n)
-            and not (plan.placement.ends(n) and n not in leaves_of(plan, level))
-            and (edges.consumers(n) or n in plan.placement.stashed)
-        ]
-        fused = {n for chain in plan.chains.values() for n in chain}
-        for tail in plan.chains:
-            if edges.inputs.get(tail):
-                epoch.frames.stream(tail, level)
-        wide = max((plan.width[n] for n in wanted), default=0)
-        near = self.windowed(segment, window, near=True)
-        parts: list[DataFrame] = []
-        names: list[tuple[str, list[str]]] = []
-        for name in wanted:
-            stored = not edges.inputs[name]
-            if name in fused and not stored and not isinstance(plan.graph.ops[name], ops.Batches):
-                continue
-            alone = only_native(plan, level, name)
-            df = (near if alone else epoch).frames.stream(name, level)
-            if window.low is not None and epoch.prefix and not alone:
-                df = df.filter(at_or_behind(df, window.low))
-            own, shown = hidden(df), visible(df)
-            plain = df.toDF(*(c if c in own else f"c{i}" for i, c in enumerate(df.columns)))
-            fields = [f for f in plain.schema.fields if f.name not in own]
-            places = padded_columns(own, wide)
-            row = _row_of(fields)
-            parts.append(
-                plain.select(
-                    F.expr(f"{len(names)} AS op"),
-                    F.expr(f"array({', '.join(places)}) AS at"),
-                    row.alias(f"v{len(names)}"),
-                )
-            )
-            names.append((name, shown))
-        epoch.take_over(near)
-        return [*parts, *self._reports(epoch)], names
-
-    def _reports(self, epoch: Windowed) -> list[DataFrame]:
-        """The records that the workers of each chain of Python operators wrote."""
-        return [
-            chain.filter(F.col(TRACE).isNotNull()).select(F.lit(-1 - i).alias("op"), F.col(TRACE))
-            for i, chain in enumerate(epoch.traced.values())
-        ]
-
-    def _read_native(
-        self, table: pa.Table, names: list[tuple[str, list[str]]], given: dict[str, list[Tuple]]
-    ) -> None:
-        kinds = table.column("op").to_pylist()
-        for i, (name, shown) in enumerate(names):
-            chosen = table.filter(pa.array([k == i for k in kinds], pa.bool_()))
-            width = self.tracing.width[name]
-            places = chosen.column("at").to_pylist()
-            values = chosen.column(f"v{i}").to_pylist(maps_as_pydicts="strict")
-            read = _reader(self.tracing.schemas[name])
-            given[name] = [
-                Tuple(name, tuple(at[:width]), dict(zip(shown, read(value), strict=True)))
-                for at, value in zip(places, values, strict=True)
-            ]
-
-    def _read_python(
-        self,
-        table: pa.Table,
-        chains: list[str],
-        traced: TracedWindow,
-        given: dict[str, list[Tuple]],
-        ends: dict[str, list[Tuple]],
-    ) -> None:
-        kinds = table.column("op").to_pylist()
-        for i, tail in enumerate(chains):
-            chain = self.tracing.chains[tail]
-            chosen = table.filter(pa.array([k == -1 - i for k in kinds], pa.bool_()))
-            for record in read_records(chosen.column(TRACE)):
-                name = chain[record.stage]
-                traced.size += sum(
-                    len(v) for v in record.changes.get("values", {}).values() if isinstance(v, bytes)
-                )
-                names = self.tracing.schemas[name].names
-                outputs = [Tuple(name, at, dict(zip(names, row, strict=True))) for at, row in record.outputs]
-                given.setdefault(name, []).extend(outputs)
-                if record.error is not None:
-                    traced.failures.append((name, record))
-                if record.ended:
-                    ends.setdefault(name, []).extend(outputs)
-                    traced.records.setdefault(name, {})[None] = record
-                    traced.ended.setdefault(name, []).append(record)
-                elif record.at is None:
-                    traced.bases.setdefault(name, {})[record.bucket] = record.changes
-                    traced.given[name] = traced.given.get(name, 0) + record.given
-                else:
-                    width = len(record.at)
-                    ups = self.tracing.graph.ops[name].inputs
-                    place = record.at[: self.tracing.width[ups[record.port]]] if width else ()
-                    traced.records.setdefault(name, {})[record.port, place] = record
-
-    def _arrivals(self, edges: Edges, traced: TracedWindow) -> dict[str, dict[tuple[int, Position], int]]:
-        """For operators that took tuples as they arrived: each tuple's place in that order, as they took them now."""
-        arrivals: dict[str, dict[tuple[int, Position], int]] = {}
-        for name, order in edges.order.items():
-            if order == "arrival" and edges.inputs[name]:
-                own = [key for key in traced.records.get(name, {}) if key is not None]
-                arrivals[name] = {key: place for place, key in enumerate(own)}
-        return arrivals
 
     def probe(
         self, segment: Segment, operator: str, probe: Probe, *, low: Position | None = None
     ) -> list[Record]:
         """What a probe finds in a Python operator's states over a segment (from a mark on)."""
         tail, chain = next((t, c) for t, c in self.tracing.chains.items() if operator in c)
-        epoch = self.windowed(segment, Window(low, probe.before))
-        epoch.probe = (chain, replace(probe, stage=chain.index(operator)))
+        probing = (chain, replace(probe, stage=chain.index(operator)))
+        epoch = self.windowed(segment, Window(low, probe.before), WindowView(probe=probing))
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             epoch.frames.stream(tail, segment.level)
             table = epoch.traced[tail].filter(F.col(TRACE).isNotNull()).select(TRACE).toArrow()
@@ -318,8 +233,8 @@ class Tracer:
 
     def pieces(self, segment: Segment) -> list[Window]:
         """Stretches of a segment that can be searched each by itself: states are known where they begin."""
-        epoch = self.windowed(segment, Window())
-        places = [at for _, at in epoch.usable_marks] if epoch.prefix else []
+        marks = self.marks(segment)
+        places = [at for _, at in marks.usable] if marks.prefix else []
         fact = self.history.epochs[segment.epoch]
         several = max(1, math.ceil(PIECE * (len(places) + 1) / max(fact.seconds, 1e-3)))
         edges = [None, *places[several - 1 :: several], None]
@@ -331,17 +246,16 @@ class Tracer:
         Goes through the segment up to there.
         """
         edges = self.edges(segment.level)
-        epoch = self.windowed(segment, Window(AT_END), steps=True)
-        epoch.checks = True
+        epoch = self.windowed(segment, Window(AT_END), WindowView(steps=True, checks=True))
         with self.tagged(f"search in epoch {segment.epoch}", epoch):
             for tail in self.tracing.chains:
                 if edges.inputs.get(tail):
                     epoch.frames.stream(tail, segment.level)
             if not epoch.traced:
                 return None
-            table = _united(self.spark, self._reports(epoch)).toArrow()
+            table = _united(reports(epoch)).toArrow()
         traced = TracedWindow(segment, epoch.window, Trace(edges, {}))
-        self._read_python(table, list(epoch.traced), traced, {}, {})
+        read_python(self.tracing, table, list(epoch.traced), traced, {}, {})
         return min(traced.failures, key=lambda f: f[1].at or (), default=None)
 
     # --- where tuples are -------------------------------------------------------------------------------------------
@@ -355,9 +269,9 @@ class Tracer:
             return None, 0
 
         def taken(at: Position) -> int:
-            return self.windowed(segment, Window(at)).taken_before(name)
+            return self.marks(segment, Window(at)).taken_before(name)
 
-        kept = [at for _, at in self.windowed(segment, Window()).usable_marks]
+        kept = [at for _, at in self.marks(segment).usable]
         behind = bisect_right(kept, tuples, key=taken)
         return (kept[behind - 1], taken(kept[behind - 1])) if behind else (None, 0)
 
@@ -406,88 +320,7 @@ class Tracer:
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
             return positions_in(every if count is None else every.limit(count))
 
-    def counted_before(
-        self, traced: TracedWindow, before: Mapping[str, Counters], wanted: Sequence[str]
-    ) -> dict[str, Counters]:
-        """What operators had taken and given when a window began, from what they had when its epoch began."""
-        segment, window = traced.segment, traced.window
-        totals = {n: before[n] for n in wanted if n in before}
-        logged = {n: c.given for n, c in self._logged(segment).items()}
-        for level in range(segment.low, segment.level):  # levels of the same epoch that went before
-            below = replace(segment, level=level, units=self._units(segment))
-            totals = _added(totals, self._built(below, wanted))
-            totals = _added(totals, self._counts(below, Window(), logged, wanted))
-        totals = _added(totals, self._built(segment, wanted))
-        if window.low is not None:
-            totals = _added(totals, self._counts(segment, Window(None, window.low), traced.given, wanted))
-        return totals
-
-    def _logged(self, segment: Segment) -> Mapping[str, Counters]:
-        """The counters of a segment's epoch; none for the epoch that failed."""
-        committed = segment.epoch < len(self.history.epochs)
-        return self.history.epochs[segment.epoch].counters if committed else {}
-
-    def _units(self, segment: Segment) -> dict[str, tuple[int, int]]:
-        if segment.epoch >= len(self.history.epochs):  # the one that failed
-            return dict(segment.units)
-        return self.history.epochs[segment.epoch].units
-
-    def _built(self, segment: Segment, wanted: Sequence[str]) -> dict[str, Counters]:
-        """What the build sides of a level's joins took and gave, by the log: all of it before the first step."""
-        placement, level = self.tracing.placement, segment.level
-        working = self.edges(level).inputs
-        counters: dict[str, Counters] = {}
-        for name, counted in self._logged(segment).items():
-            if name not in wanted:
-                continue
-            if not placement.streams[name] and level == min(placement.whole[name], default=-1):
-                counters[name] = counted
-            elif name in placement.build and working.get(name):
-                port = 0 if placement.build[name] == "left" else 1
-                counters[name] = Counters(
-                    tuple(n if p == port else 0 for p, n in enumerate(counted.taken)), 0
-                )
-        return counters
-
-    def _counts(
-        self, segment: Segment, window: Window, inside: Mapping[str, int], wanted: Sequence[str]
-    ) -> dict[str, Counters]:
-        """Operators' counters over a window; `inside` are the tuples given inside of chains of Python operators."""
-        edges = self.edges(segment.level)
-        leaves = leaves_of(self.tracing, segment.level)
-        here = {n: edges.inputs[n] for n in edges.inputs if n in wanted}
-        feeding = {up for ups in edges.inputs.values() for up in ups if up in edges.inputs}
-        needed = {n for name, ups in here.items() for n in (name, *ups) if n in feeding}
-        given = self._given(segment, window, [n for n in edges.inputs if n in needed - self.tracing.fused])
-        given |= {n: inside.get(n, 0) for n in edges.inputs if n in self.tracing.fused}
-        counters: dict[str, Counters] = {}
-        for name, ups in here.items():
-            steps = edges.ports(name) if ups else ()
-            taken = tuple(given.get(up, 0) if p in steps else 0 for p, up in enumerate(ups))
-            if name not in leaves or gives_here(self.tracing, name, segment.level):
-                kept = edges.shapes[name] == "sink"  # a sink gives what it keeps
-                counters[name] = Counters(taken, sum(taken) if kept else given.get(name, 0))
-        return counters
-
-    def _given(self, segment: Segment, window: Window, names: Sequence[str]) -> dict[str, int]:
-        """How many tuples operators gave in a window: from the chunks where these are counted, else by a job."""
-        known: dict[str, int] = {}
-        if window.low is None and window.high is not None and self.tally.edge(segment, window.high):
-            known = self.tally.before(segment, [n for n in names if self.tally.can(segment, n)], window.high)
-        left = [n for n in names if n not in known]
-        if not left:
-            return known
-
-        def counts(stream: Streams) -> DataFrame:
-            parts = [
-                stream(n).agg(F.count(F.lit(1)).alias("n")).select(F.lit(n).alias("op"), "n") for n in left
-            ]
-            return reduce(lambda a, b: a.union(b), parts)
-
-        rows = self._count(segment, window, counts).to_pylist()
-        return known | {r["op"]: int(r["n"]) for r in rows}
-
-    def _count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
+    def count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
         """What a frame made from the streams of a segment holds."""
         with self.streams(segment, window, what="counts") as stream:
             return make(stream).toArrow()
@@ -500,18 +333,14 @@ class Tracer:
 
         `unpruned`: with all columns of build sides, for questions that may name any of them.
         """
-        epoch = self.windowed(segment, window)
-        if unpruned:
-            epoch.builds, epoch.prunes = {}, False
+        epoch = self.windowed(segment, window, WindowView(prunes=not unpruned))
         with self.tagged(f"{what} in epoch {segment.epoch}", epoch):
             yield lambda name: epoch.frames.stream(name, segment.level)
 
     @contextlib.contextmanager
-    def tagged(self, what: str, epoch: Epoch) -> Iterator[None]:
+    def tagged(self, what: str, epoch: PastWindow) -> Iterator[None]:
         """Name the jobs that follow, and give back what they kept."""
-        context = getattr(self.spark, "sparkContext", None)
-        if context is not None:
-            context.setJobDescription(f"{self.plan.graph.name}: {what}")
+        epoch.context.describe(what)
         try:
             with tagged(self.spark, self.tag):
                 yield
@@ -523,11 +352,10 @@ class Tracer:
                 raise differs from None
             raise
         finally:
-            if context is not None:
-                context.setJobDescription(None)
-            epoch.release()
+            epoch.context.describe(None)
+            epoch.kept.release()
 
-    def _check(self, epoch: Epoch) -> None:
+    def _check(self, epoch: PastWindow) -> None:
         """Raise when what a replay starts from is not as it was: inputs, and the states of Python operators."""
         for source in self.sources.values():
             check_unchanged(source, self.spark)
@@ -535,7 +363,7 @@ class Tracer:
         for name in self.code:
             own = self.history.epochs[known : known + 1]  # it holds the logged results of calls
             kept = [str(f) for files in self.recording.state_files(name, own).values() for f, _ in files]
-            for file in (*(f for v in epoch._versions(name).values() for f in v.files), *kept):
+            for file in (*(f for v in epoch.versions(name).values() for f in v.files), *kept):
                 read_state(Path(file))
 
 
@@ -544,38 +372,5 @@ def positions_in(df: DataFrame) -> list[Position]:
     return [tuple(at) for at in df.toArrow().column("at").to_pylist()]
 
 
-def _added(a: Mapping[str, Counters], b: Mapping[str, Counters]) -> dict[str, Counters]:
-    return {n: add_counters(a.get(n), b[n]) if n in b else a[n] for n in (*a, *(n for n in b if n not in a))}
-
-
-def _united(spark: SparkSession, parts: Sequence[DataFrame]) -> DataFrame:
+def _united(parts: Sequence[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
-
-
-def _row_of(fields: Sequence[StructField]) -> Column:
-    """A row's columns as one: a struct, in a list of one if it holds a VARIANT.
-
-    Spark cannot hand over a struct that is null where its parts may not be, which is what a VARIANT is beside other
-    operators' rows, and where it is null itself: an empty list can stand there.
-    """
-    parts = [f"array_compact(array({f.name}))" if _is_variant(f) else f.name for f in fields]
-    kinds = [StructField(f.name, ArrayType(f.dataType) if _is_variant(f) else f.dataType) for f in fields]
-    row = F.expr(f"struct({', '.join(parts)})").cast(shown_types(StructType(kinds)))
-    return F.array(row) if any(has_variant(f.dataType) for f in fields) else row
-
-
-def _reader(schema: StructType) -> Callable[[Any], Iterable[Any]]:
-    """What takes a row apart that `_row_of` made."""
-    if not has_variant(schema):
-        return lambda value: value.values()
-    lists = [_is_variant(f) for f in schema.fields]
-
-    def read(value: Any) -> list[Any]:
-        parts = zip(value[0].values(), lists, strict=True)
-        return [(next(iter(part), None) if listed else part) for part, listed in parts]
-
-    return read
-
-
-def _is_variant(field: StructField) -> bool:
-    return isinstance(field.dataType, VariantType)

@@ -39,7 +39,7 @@ def check_balance(epoch: Epoch) -> None:
         "Either an input was changed during the run, or files of the epoch were removed, or written where the driver "
         f"does not see them: all hosts must share {epoch.context.recording.path}. Committed epochs are kept: resume."
     )
-    found = first_difference(epoch.plan, epoch.measured, {d.operator for d in epoch.fixes})
+    found = first_difference(epoch.plan, epoch.counts.measured, epoch.counts.fixed)
     if found is not None:
         raise CountsDiffer(
             f"{where}'{found.giver}' gave {found.gave:,} rows, of which '{found.taker}' took {found.took:,}.",

@@ -17,15 +17,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from samovar.compile.strategy import EpochRange
 from samovar.errors import RunError, RunStopped
 from samovar.graph import operators as ops
 from samovar.ids import new_attempt
 from samovar.positions import Position, RowRange
 from samovar.record.log import EpochCommitted
+from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
-from samovar.runtime.epochs.epoch import Epoch, EpochRange, Outcome, RunContext
+from samovar.runtime.epochs.epoch import Epoch, Outcome
 from samovar.runtime.epochs.pacer import Pacer
+from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.code_switch import read_switch_records
 from samovar.runtime.exchange.decisions import write_decisions
 from samovar.runtime.exchange.task_signs import EpochAbandoned, has_sign
@@ -40,7 +43,10 @@ __all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"
 log = logging.getLogger("samovar.engine")
 
 ATTEMPTS = 3
-"""How often an epoch is tried before a run gives up on workers or executors that keep dying."""
+"""How often an epoch is tried before a run gives up on workers or executors that keep dying.
+
+A worker that dies of chance lives the second time; what kills it each time (too little memory) will not change.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class LevelStream:
 def streams_of(context: RunContext, level: int) -> list[LevelStream]:
     """The sources of a level in canonical order, with what earlier epochs of the level took."""
     plan, history = context.plan, context.history
-    made = []
+    streams = []
     for name in plan.placement.sources(level):
         source = context.sources.get(name)
         if source is not None:
@@ -73,8 +79,8 @@ def streams_of(context: RunContext, level: int) -> list[LevelStream]:
                 context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources
             ]
             order = min(ups, default=0)
-        made.append((order, LevelStream(name, sizes, history.taken(level, name))))
-    return [stream for _, stream in sorted(made, key=lambda pair: (pair[0], pair[1].name))]
+        streams.append((order, LevelStream(name, sizes, history.taken(level, name))))
+    return [stream for _, stream in sorted(streams, key=lambda pair: (pair[0], pair[1].name))]
 
 
 def _folder_bytes(context: RunContext, name: str, epoch: EpochCommitted) -> int:
@@ -92,7 +98,7 @@ def run_levels(
     watching: Callable[[], bool],
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
-    make: Callable[..., Epoch] = Epoch,
+    make: Callable[[Attempt], Epoch] = Epoch,
 ) -> None:
     """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`."""
     plan = context.plan
@@ -107,7 +113,7 @@ def run_levels(
             level = high + 1
             continue
         _run_level(context, level, high, pacer(level), watching, stopping, committed, make, first=not done)
-        context.forget_shared()
+        context.progress.build_sides.forget()
 
 
 def _closing(context: RunContext, level: int) -> int:
@@ -131,7 +137,7 @@ def _run_level(
     watching: Callable[[], bool],
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
-    make: Callable[..., Epoch],
+    make: Callable[[Attempt], Epoch],
     *,
     first: bool,
 ) -> None:
@@ -152,7 +158,7 @@ def _run_level(
         fact = commit_epoch(
             context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None, make=make
         )
-        pace.observe(size, fact.seconds, prepares=bool(context.shared) and first)
+        pace.observe(size, fact.seconds, prepares=bool(context.progress.build_sides.frames) and first)
         committed(fact)
         first = False
         if last:
@@ -170,15 +176,15 @@ def _marks(
         return ()
     if any(isinstance(op, ops.Python) and op.order == "arrival" for op in working.values()):
         return ()  # its tuples have no place before or behind a mark
-    found: list[RowRange] = []
+    ranges: list[RowRange] = []
     for name in plan.placement.sources(level):
         source = context.sources.get(name)
-        own = None if source is None else stretches_of(source, *units.get(name, (0, 0)))
-        if own is None:
+        rows_of_units = None if source is None else stretches_of(source, *units.get(name, (0, 0)))
+        if rows_of_units is None:
             return ()
-        found += own
-    rows = sum(n for _, _, n in found)
-    return mark_positions(sorted(found), mark_count(context.marks_policy, context.tau, rows, seconds))
+        ranges += rows_of_units
+    rows = sum(n for _, _, n in ranges)
+    return mark_positions(sorted(ranges), mark_count(context.marks_policy, context.tau, rows, seconds))
 
 
 def commit_epoch(
@@ -188,23 +194,22 @@ def commit_epoch(
     stopping: Callable[[], bool],
     *,
     expected: float | None = None,
-    make: Callable[..., Epoch] = Epoch,
+    make: Callable[[Attempt], Epoch] = Epoch,
 ) -> EpochCommitted:
-    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: what makes an attempt at it."""
-    context.range, context.mended, context.failed = covers, [], None
-    epoch, outcome = _attempt(context, covers, stopping, expected, make)
-    number = epoch.number
-    if context.mended:
-        write_decisions(epoch.folder, "rows", context.mended)
-    if context.decided:
-        write_decisions(epoch.folder, "before", context.decided)
-    state, switched = settle_switches(context, number, epoch.folder, epoch.attempt, outcome.state)
+    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: prepares an attempt at it."""
+    present = context.progress.present = PresentEpoch(covers)
+    epoch, outcome = _attempt(context, present, stopping, expected, make)
+    number, name = epoch.number, epoch.attempt.name
+    if present.mended:
+        write_decisions(epoch.folder, "rows", present.mended)
+    # before the fact is made: it changes the state files that the fact lists
+    state, switched = settle_switches(context, number, epoch.folder, name, outcome.state)
     fact = EpochCommitted(
         at=time.time(),
         epoch=number,
         level=covers.low,
         levels=covers.high - covers.low + 1,
-        attempt=epoch.attempt,
+        attempt=name,
         units={n: r for n, r in covers.units.items() if r[0] != r[1]},
         last=covers.last,
         seconds=round(outcome.seconds, 4),
@@ -220,7 +225,7 @@ def commit_epoch(
         ),
     )
     assert context.recording.log is not None
-    context.recording.log.append(fact)
+    context.recording.log.append(fact)  # this is the commit: what comes before it can be done again
     context.history.add(fact)
     if context.steering is not None:
         context.steering.committed(fact.counters)
@@ -229,19 +234,19 @@ def commit_epoch(
 
 def _attempt(
     context: RunContext,
-    covers: EpochRange,
+    present: PresentEpoch,
     stopping: Callable[[], bool],
     expected: float | None,
-    make: Callable[..., Epoch],
+    make: Callable[[Attempt], Epoch],
 ) -> tuple[Epoch, Outcome]:
     """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
     steering = context.steering
     lost = ""
     tried = 0
     while tried < ATTEMPTS:
-        attempt = new_attempt()
+        name = new_attempt()
         if steering is not None:
-            if not steering.begin(len(context.history.epochs), attempt, expected):
+            if not steering.begin(len(context.history.epochs), name, expected):
                 raise RunStopped(
                     "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
                 )
@@ -249,16 +254,19 @@ def _attempt(
             if code is not None:
                 apply_code(context, code)
         context.check_storage()
-        number = len(context.history.epochs)
-        epoch = make(context, number, covers, attempt=attempt)
+        number = len(context.history.epochs)  # not before: other code may have come as an epoch of its own
+        folder = context.recording.attempt_folder(number, name)
+        control = steering.control if steering is not None else None
+        epoch = make(Attempt(context, number, present.covers, name, folder, control))
         try:
-            outcome = epoch.run(steering.control if steering is not None else None)
+            outcome = epoch.run()
             if steering is not None and (odd := _mixed_up(steering, epoch)):
                 lost = odd
             elif not epoch.recomputed():
                 context.check_storage()  # executors may have joined in the meantime
-                epoch.check_inputs()
+                epoch.inputs.check_files()
                 check_balance(epoch)  # not before: what Spark computed twice may count twice
+                # last of all: from here on a pause comes too late to cancel this attempt
                 if steering is None or steering.may_commit():
                     return epoch, outcome
                 lost = "cancelled"
@@ -266,17 +274,20 @@ def _attempt(
                 lost = "an executor was lost and its part computed again, so that counters may be off"
         except Exception as error:
             cancelled = steering is not None and steering.failed() and not stopping()
-            found = _lost(error) if not cancelled else "cancelled"
+            reason = _lost(error) if not cancelled else "cancelled"
             if stopping():
                 raise
-            if found is None:
+            if reason is None:
                 if steering is None or not context.holds:
                     raise
+                # before a decision is waited for, which may take hours: the disk is free meanwhile
                 shutil.rmtree(epoch.folder, ignore_errors=True)
-                hold_row(context, steering, error)
+                hold_row(context, present, steering, error)
                 continue
-            lost = found
-        if steering is None or not steering.failed():
+            lost = reason
+        if (
+            steering is None or not steering.failed()
+        ):  # an attempt that a pause has cancelled is not a failed one
             tried += 1
             log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
         shutil.rmtree(epoch.folder, ignore_errors=True)
@@ -289,7 +300,7 @@ def _attempt(
 
 
 def _mixed_up(steering: Steering, epoch: Epoch) -> str:
-    """Why the code of an attempt cannot be told, if operators switched to other code in it; empty: it can."""
+    """Why it is not known which code an attempt ran, if operators switched to other code in it; empty: it is."""
     if not read_switch_records(epoch.folder):
         return ""
     if steering.repeated():

@@ -24,7 +24,7 @@ from samovar.errors import (
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.record.digests import DAMAGED, forget
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.failures.row_search import FoundRow, RowSearch
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 from samovar.runtime.sources.rejected_rows import first_bad_row
@@ -90,13 +90,14 @@ def explain_failure(context: RunContext, error: BaseException) -> BaseException:
         return damage
     epoch = len(context.history.epochs)
     spark_error = SparkError.of(error)
+    present = context.progress.present
     try:
-        row = RowSearch(context).find(spark_error)
+        row = RowSearch(context, present).find(spark_error) if present is not None else None
     except Exception:  # the error itself is worth showing without operator and row
         log.debug("the search for the cause failed", exc_info=True)
         row = None
     if row is None:
-        operator = context.working
+        operator = present.working if present is not None else None
         about = f"Operator '{operator}' failed" if operator else "Spark could not go on"
         text = f"{about} in epoch {epoch}: {spark_error.text}"
         return RunError(text, operator=operator, hint=_advice(spark_error, None))
@@ -183,8 +184,8 @@ def _to_show(context: RunContext, found: FoundRow, epoch: int) -> SamovarError:
 def _source_problem(context: RunContext, op: Op, error: SparkError) -> SourceError:
     source = context.sources[op.name]
     if "MALFORMED" in error.condition or "failfast" in str(source.options.get("mode", "")).lower():
-        covers = context.range
-        units = covers.units.get(op.name, (0, len(source.units))) if covers else (0, len(source.units))
+        present, every = context.progress.present, (0, len(source.units))
+        units = present.covers.units.get(op.name, every) if present is not None else every
         bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
         if bad is not None:
             file, line, text = bad

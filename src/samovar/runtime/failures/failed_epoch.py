@@ -22,42 +22,45 @@ from samovar.runtime.exchange.user_errors import Failure
 from samovar.runtime.spark.shared_storage import not_seen
 
 if TYPE_CHECKING:
-    from samovar.runtime.epochs.epoch import Epoch, RunContext
+    from samovar.runtime.epochs.attempt import Attempt
+    from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = ["failed_fact", "raise_carried", "raise_failures"]
 
 
-def raise_failures(epoch: Epoch) -> None:
+def raise_failures(attempt: Attempt) -> None:
     """Raise what a worker has reported of user code, or that a task was given up."""
-    folder = epoch.folder / "errors"
+    folder = attempt.folder / "errors"
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.failure")):
-        raise _to_raise(epoch, pickle.loads(path.read_bytes()))
+        raise _to_raise(attempt, pickle.loads(path.read_bytes()))
     if has_sign(folder, "abandoned"):
-        raise EpochAbandoned(f"A task of epoch {epoch.number} was given up.")
+        raise EpochAbandoned(f"A task of epoch {attempt.number} was given up.")
 
 
-def raise_carried(epoch: Epoch, error: BaseException) -> None:
+def raise_carried(attempt: Attempt, error: BaseException) -> None:
     """Raise what a task that does not see the recording has put into its exception, which failed a job."""
-    carried = carried_by(error, epoch.attempt)
+    carried = carried_by(error, attempt.name)
     if isinstance(carried, Failure):
-        raise _to_raise(epoch, carried)
+        raise _to_raise(attempt, carried)
     if carried is not None:
-        raise not_seen(carried, str(epoch.context.recording.path))
+        raise not_seen(carried, str(attempt.context.recording.path))
 
 
-def _to_raise(epoch: Epoch, failure: Failure) -> OperatorFailed:
-    epoch.context.failed = (epoch.attempt, failure)
+def _to_raise(attempt: Attempt, failure: Failure) -> OperatorFailed:
+    present = attempt.context.progress.present
+    if present is not None:
+        present.failed = (attempt.name, failure)
     kind = OutputMismatch if failure.mismatch else OperatorFailed
     return kind(
         failure.operator,
         row=failure.row,
         error=failure.error,
         traceback=failure.traceback,
-        epoch=epoch.number,
+        epoch=attempt.number,
         during=failure.during,
-        hint=failure.hint or _what_now(epoch.number, failure.operator),
+        hint=failure.hint or _what_now(attempt.number, failure.operator),
     )
 
 
@@ -69,10 +72,11 @@ def _what_now(epoch: int, operator: str) -> str:
 
 def failed_fact(context: RunContext) -> EpochFailed | None:
     """What there is to know of the epoch that failed; None when none was begun."""
-    covers, plan = context.range, context.plan
-    if covers is None:
+    present, plan = context.progress.present, context.plan
+    if present is None:
         return None
-    attempt, failure = context.failed or ("", None)
+    covers = present.covers
+    attempt, failure = present.failed or ("", None)
     head = next((c[0] for c in plan.chains.values() if failure is not None and failure.operator in c), None)
     alone = head is not None and plan.buckets[head] == 1
     kept = failure is not None and bool(covers.marks) and _keep_marks(context, attempt)

@@ -11,24 +11,26 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
+from samovar.compile.frames import EpochFrames
 from samovar.compile.native import apply_native, as_column, hidden
-from samovar.compile.plan import Plan
+from samovar.compile.strategy import Strategy
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import new_attempt
-from samovar.runtime.epochs.epoch import Epoch, RunContext
+from samovar.runtime.epochs.attempt import Attempt
+from samovar.runtime.epochs.epoch import mends_of
+from samovar.runtime.epochs.epoch_inputs import EpochInputs
+from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
+from samovar.runtime.failures.searched_rows import FEW, SearchedRows
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
 
 __all__ = ["FoundRow", "RowSearch"]
@@ -36,9 +38,7 @@ __all__ = ["FoundRow", "RowSearch"]
 log = logging.getLogger("samovar.failures")
 
 PATIENCE = 20.0
-"""Seconds after which the search for a row is given up."""
-FEW = 4096
-"""So many rows are held by the driver in the last steps of the search."""
+"""Seconds after which the search for a row is given up: a person waits for the error meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -52,43 +52,31 @@ class FoundRow:
 # --- the search -----------------------------------------------------------------------------------------------------
 
 
-class _Probe(Epoch):
-    """The failed epoch once more, to look into: counts nothing, keeps nothing in memory."""
-
-    _looks = True
-
-    def counted(self, name: str, level: int | None, df: DataFrame) -> DataFrame:
-        return df
-
-    def reused(self, df: DataFrame) -> DataFrame:
-        return df
-
-    def shared(self, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None = None) -> DataFrame:
-        return self.context.shared[key] if key in self.context.shared else make()
-
-
 @dataclass(frozen=True)
 class _Role:
     """An operator's part in an epoch: what it makes there, and out of what (None: no single rows to search)."""
 
     name: str
-    frame: Callable[[_Probe], DataFrame]
-    inputs: Callable[[_Probe], list[DataFrame] | None]
+    frame: Callable[[EpochFrames], DataFrame]
+    inputs: Callable[[EpochFrames], list[DataFrame] | None]
     streams: bool = False
     """Whether its input comes straight from slices of files, so that the search can begin with the files."""
 
 
 class RowSearch:
-    def __init__(self, context: RunContext) -> None:
+    """A search in the epoch that failed, `present`."""
+
+    def __init__(self, context: RunContext, present: PresentEpoch) -> None:
         self.context = context
         self.plan = context.plan
+        self.covers = present.covers
+        self.mended = present.mended
+        self.folder = context.recording.attempt_folder(len(context.history.epochs), f"probe-{new_attempt()}")
         self.until = time.monotonic() + PATIENCE
         self.scratch = 0
 
     def find(self, said: SparkError) -> FoundRow | None:
         """The operator that fails in the epoch after the last committed one, and a row it fails on."""
-        if self.context.range is None:
-            return None
         self.context.describe("looking for the cause of a failure")
         probe = self._probe()
         roles = list(self._roles())
@@ -109,23 +97,26 @@ class RowSearch:
                 return replace(found, note="The row was not looked for any longer.")
         return None
 
-    def _probe(self, units: dict[str, tuple[int, int]] | None = None) -> _Probe:
-        covers = self.context.range
-        assert covers is not None
+    def _probe(self, units: Mapping[str, tuple[int, int]] | None = None) -> EpochFrames:
+        """The failed epoch once more, to look into: counts nothing, keeps nothing in memory."""
+        context, covers = self.context, self.covers
         if units is not None:
             covers = replace(covers, units=units)
-        probe = _Probe(
-            self.context, len(self.context.history.epochs), covers, attempt=f"probe-{new_attempt()}"
+        number, kept = len(context.history.epochs), context.progress.build_sides.frames
+        name = new_attempt()
+        folder = self.folder / name  # what Python operators write
+        folder.mkdir(parents=True)
+        attempt = Attempt(context, number, covers, name, folder, looks=True)
+        strategy = Strategy(
+            mends=mends_of(self.mended),
+            build_side=lambda key, make, by: kept[key] if key in kept else make(),
         )
-        probe.folder.mkdir(parents=True, exist_ok=True)
-        return probe
+        return EpochFrames(self.plan, number, covers, EpochInputs(attempt), strategy)
 
     def _roles(self) -> Iterator[_Role]:
         """What happens in the epoch, in the order of the workflow."""
-        covers = self.context.range
-        assert covers is not None
         place, graph = self.plan.placement, self.plan.graph
-        for level in range(covers.low, covers.high + 1):
+        for level in range(self.covers.low, self.covers.high + 1):
             for name, op in graph.ops.items():
                 if name in self.plan.fused:
                     continue
@@ -144,20 +135,20 @@ class RowSearch:
     def _working(self, name: str, op: Op, level: int) -> _Role:
         return _Role(
             name,
-            lambda p: p.frames.stream(name, level),
+            lambda p: p.stream(name, level),
             lambda p: self._streamed(p, op, level),
             streams=self._from_files(name),
         )
 
     def _whole(self, name: str, op: Op) -> _Role:
-        return _Role(name, lambda p: p.frames.whole(name), lambda p: [p.frames.whole(up) for up in op.inputs])
+        return _Role(name, lambda p: p.whole(name), lambda p: [p.whole(up) for up in op.inputs])
 
     def _keyed(self, op: ops.Python, level: int) -> _Role:
         """The keys of a Python operator, apart from its code."""
 
-        def keys(p: _Probe) -> DataFrame:
-            made = [p.frames.stream(up, level).select(*(as_column(k) for k in op.by)) for up in op.inputs]
-            return reduce(DataFrame.union, made)
+        def keys(p: EpochFrames) -> DataFrame:
+            ports = [p.stream(up, level).select(*(as_column(k) for k in op.by)) for up in op.inputs]
+            return reduce(DataFrame.union, ports)
 
         return _Role(
             op.name, keys, lambda p: self._streamed(p, op, level), streams=self._from_files(op.inputs[0])
@@ -165,22 +156,16 @@ class RowSearch:
 
     def _ended(self, name: str, level: int) -> _Role:
         place = self.plan.placement
-        covers = self.context.range
-        assert covers is not None
 
-        def frame(p: _Probe) -> DataFrame:
-            return p.frames.stream(name, level) if level in place.streams[name] else p.frames.whole(name)
+        def frame(p: EpochFrames) -> DataFrame:
+            return p.stream(name, level) if level in place.streams[name] else p.whole(name)
 
-        def inputs(p: _Probe) -> list[DataFrame] | None:
-            op = self.plan.graph.ops[name]
-            if place.level[name] >= covers.low:
-                return p.frames.taken(name, place.level[name])
+        def inputs(p: EpochFrames) -> list[DataFrame] | None:
+            if place.level[name] >= self.covers.low:
+                return p.taken(name, place.level[name])
             if self.plan.shape(name) == "accumulate":
                 return None
-            return [
-                p.plan.named(up, p.parts("deltas", f"{name}.{port}", p.frames.kept_schema(name, port)))
-                for port, up in enumerate(op.inputs)
-            ]
+            return p.kept_so_far(name)
 
         return _Role(name, frame, inputs)
 
@@ -188,23 +173,23 @@ class RowSearch:
         if self.plan.shape(name) == "accumulate":
             yield _Role(
                 name,
-                lambda p: p.frames.partial(name),
-                lambda p: p.frames.taken(name, level),
+                lambda p: p.partial(name),
+                lambda p: p.taken(name, level),
                 streams=self._from_files(op.inputs[0]),
             )
 
-    def _streamed(self, p: _Probe, op: Op, level: int) -> list[DataFrame]:
+    def _streamed(self, p: EpochFrames, op: Op, level: int) -> list[DataFrame]:
         place = self.plan.placement
         if op.name not in place.build:
-            return p.frames.taken(op.name, level)
-        b = 0 if place.build[op.name] == "left" else 1
+            return p.taken(op.name, level)
+        b = place.build_port(op.name)
         build = op.inputs[b]
         return [
-            p.frames.whole(up)
+            p.whole(up)
             if up == build and i == b and op.name in place.inline
-            else p.plan.named(up, p.whole(up))
+            else self.plan.named(up, p.stash(up))
             if i == b
-            else p.frames.stream(up, level)
+            else p.stream(up, level)
             for i, up in enumerate(op.inputs)
         ]
 
@@ -226,18 +211,18 @@ class RowSearch:
         inputs = role.inputs(probe)
         if inputs is None:
             return replace(found, note="It takes several rows together to fail.")
-        held = [self._hold(probe, df, up) for df, up in zip(inputs, op.inputs, strict=True)]
+        held = [self._hold(df, up) for df, up in zip(inputs, op.inputs, strict=True)]
 
-        def failure(parts: Sequence[_Rows]) -> Exception | None:
+        def failure(parts: Sequence[SearchedRows]) -> Exception | None:
             self._in_time()
-            made = _evaluated(op, [p.frame() for p in parts], self.plan.shape(role.name))
-            return _try(made, few=all(p.count <= FEW for p in parts))
+            df = _evaluated(op, [p.frame() for p in parts], self.plan.shape(role.name))
+            return _try(df, few=all(p.count <= FEW for p in parts))
 
         if isinstance(op, ops.Aggregate) and "OVERFLOW" in found.said.condition and not found.said.fragments:
             return self._group(found, op, held[0])
-        chosen: list[_Rows] = list(held)
+        chosen: list[SearchedRows] = list(held)
 
-        def fails_with(i: int, part: _Rows) -> bool:
+        def fails_with(i: int, part: SearchedRows) -> bool:
             return failure([p if j != i else part for j, p in enumerate(chosen)]) is not None
 
         for i, rows in enumerate(held):
@@ -271,7 +256,7 @@ class RowSearch:
             )
         return replace(found, row=sides or None)
 
-    def _one(self, rows: _Rows, fails: Callable[[_Rows], bool]) -> _Rows | None:
+    def _one(self, rows: SearchedRows, fails: Callable[[SearchedRows], bool]) -> SearchedRows | None:
         """The first row that fails by itself, by halves."""
         if rows.count == 0:
             return None
@@ -280,7 +265,7 @@ class RowSearch:
             rows = first if fails(first) else second
         return rows if fails(rows) else None
 
-    def _group(self, found: FoundRow, op: Op, rows: _Rows) -> FoundRow:
+    def _group(self, found: FoundRow, op: Op, rows: SearchedRows) -> FoundRow:
         """No row fails alone: the group whose rows fail together, if there are groups."""
         note = "No single row fails: it takes several together."
         if not isinstance(op, ops.Aggregate) or not op.keys or op.grouping != "groupBy":
@@ -310,14 +295,12 @@ class RowSearch:
             found, row=keys[0].asDict(recursive=True), note="It is the rows of this group together."
         )
 
-    def _narrowed(self, role: _Role) -> _Probe:
+    def _narrowed(self, role: _Role) -> EpochFrames:
         """The epoch over the one file in which the operator fails."""
-        covers = self.context.range
-        assert covers is not None
-        others = {n: (a, a) for n, (a, _) in covers.units.items()}
-        filled = [n for n, (a, b) in covers.units.items() if a != b]
+        others = {n: (a, a) for n, (a, _) in self.covers.units.items()}
+        filled = [n for n, (a, b) in self.covers.units.items() if a != b]
         for name in filled:
-            start, stop = covers.units[name]
+            start, stop = self.covers.units[name]
             if name != filled[-1] and _try(role.frame(self._probe({**others, name: (start, stop)}))) is None:
                 continue
             while stop - start > 1:
@@ -330,18 +313,20 @@ class RowSearch:
             return self._probe({**others, name: (start, stop)})
         return self._probe()
 
-    def _hold(self, probe: _Probe, df: DataFrame, name: str) -> _Rows:
+    def _hold(self, df: DataFrame, name: str) -> SearchedRows:
         """The rows of a frame as files, in order, so that parts of them can be looked at cheaply."""
         self._in_time()
         plain = df.drop(*hidden(df)) if hidden(df) else df
         names = plain.columns
         self.scratch += 1
-        folder = probe.folder / f"search-{self.scratch}"
+        folder = self.folder / f"search-{self.scratch}"
         physical = plain.toDF(*(f"c{i}" for i in range(len(names))))
         physical.write.option("maxRecordsPerFile", FEW).option("compression", "lz4").parquet(str(folder))
         files = [(p, pq.read_metadata(p).num_rows) for p in sorted(folder.glob("*.parquet"))]
         files = [f for f in files if f[1]]
-        return _Rows(self.context, self.plan, name, plain, tuple(files), 0, sum(n for _, n in files))
+        return SearchedRows(
+            self.context.spark, self.plan, name, plain, tuple(files), 0, sum(n for _, n in files)
+        )
 
     def _in_time(self) -> None:
         if time.monotonic() > self.until:
@@ -350,88 +335,6 @@ class RowSearch:
 
 class _Late(Exception):
     """The search has taken too long."""
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows `start` to `stop` of some files."""
-
-    context: RunContext
-    plan: Plan
-    name: str
-    like: DataFrame
-    files: tuple[tuple[Path, int], ...]
-    start: int
-    stop: int
-
-    @property
-    def count(self) -> int:
-        return self.stop - self.start
-
-    def halves(self) -> tuple[_Rows, _Rows]:
-        middle = (self.start + self.stop) // 2
-        ends = 0
-        for _, rows in self.files:  # cut between files while there are several
-            ends += rows
-            if self.start < ends < self.stop and abs(ends - middle) <= self.count // 4:
-                middle = ends
-                break
-        return replace(self, stop=middle), replace(self, start=middle)
-
-    def other(self, one: _Rows) -> _Rows:
-        """A row apart from that one, if there is any: the last, or the first."""
-        last = replace(self, start=self.stop - 1)
-        return last if last != one else replace(self, stop=self.start + 1)
-
-    def frame(self) -> DataFrame:
-        """The rows as a frame: a few of them held by the driver, where Spark needs no job to evaluate expressions."""
-        made = self._few() if self.count <= FEW else None
-        if made is None:
-            made = self._read()
-        return self.plan.named(self.name, made)
-
-    def _inside(self) -> list[tuple[Path, int, int, int]]:
-        """Files that hold some of the rows: first, last and number of rows of each."""
-        inside = []
-        at = 0
-        for path, rows in self.files:
-            low, high = max(self.start - at, 0), min(self.stop - at, rows)
-            if low < high:
-                inside.append((path, low, high, rows))
-            at += rows
-        return inside
-
-    def _few(self) -> DataFrame | None:
-        inside = self._inside()
-        if not inside:
-            return None
-        try:
-            table = pa.concat_tables(pq.read_table(p).slice(low, high - low) for p, low, high, _ in inside)
-            schema = StructType(
-                [StructField(f"c{i}", f.dataType) for i, f in enumerate(self.like.schema.fields)]
-            )
-            return self.context.spark.createDataFrame(table, schema).toDF(*self.like.columns)
-        except Exception:  # a type that Arrow and Spark see differently: read the files
-            log.debug("rows could not be held by the driver", exc_info=True)
-            return None
-
-    def _read(self) -> DataFrame:
-        spark = self.context.spark
-        inside = self._inside()
-        if not inside:
-            return spark.createDataFrame([], self.like.schema)
-        read = spark.read.parquet(*(str(p) for p, _, _, _ in inside))
-        name, index = F.col("_metadata.file_name"), F.col("_metadata.row_index")
-        for path, low, high, rows in inside:
-            if low:
-                read = read.filter((name != path.name) | (index >= low))
-            if high < rows:
-                read = read.filter((name != path.name) | (index < high))
-        return read.toDF(*self.like.columns)
-
-    def row(self) -> dict[str, Any] | None:
-        found = self._read().limit(1).collect()
-        return dict(zip(self.like.columns, found[0], strict=True)) if found else None
 
 
 def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
@@ -445,9 +348,8 @@ def _evaluated(op: Op, parts: Sequence[DataFrame], shape: str) -> DataFrame:
         case ops.Python():
             return df.select(*(as_column(k) for k in op.by))
         case ops.Sort() if not any("." in key for key in op.keys):
-            return apply_native(
-                op, [df.union(df)], shape
-            )  # Spark does not sort, nor evaluate the keys of, one row
+            # Spark does not sort a single row, nor evaluate its keys
+            return apply_native(op, [df.union(df)], shape)
     return apply_native(op, list(parts), shape)
 
 

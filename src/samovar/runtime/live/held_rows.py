@@ -1,6 +1,6 @@
 """Holding a row on which an expression failed inside Spark, until a person decides about it.
 
-The row is found by splitting its epoch (`row_search.py`). The decisions of the present epoch are in the run's context;
+The row is found by splitting its epoch (`row_search.py`). The decisions of the present epoch are in its `PresentEpoch`;
 `row_repair.py` carries them out.
 """
 
@@ -14,7 +14,7 @@ from samovar.control import events as e
 from samovar.control import messages as m
 from samovar.errors import ExpressionFailed
 from samovar.record.state_files import dumps
-from samovar.runtime.epochs.epoch import RunContext
+from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.decisions import RecordedDecision
 from samovar.runtime.failures.explanation import explain_failure
 from samovar.runtime.failures.spark_errors import SparkError
@@ -25,19 +25,19 @@ from samovar.text import shown
 __all__ = ["hold_row"]
 
 
-def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
+def hold_row(context: RunContext, present: PresentEpoch, steering: Steering, error: Exception) -> None:
     """Find the row an epoch failed on and wait for a decision about it. Raises when there is none to decide about."""
     failure = explain_failure(context, error)
     if not isinstance(failure, ExpressionFailed) or not _can_be_held(context, failure):
         raise failure
     operator, row = str(failure.operator), dict(failure.row or {})
     number = _number(context, operator, row)
-    if any(d.operator == operator and d.number == number for d in context.mended):
+    if any(d.operator == operator and d.number == number for d in present.mended):
         raise failure  # the row was skipped or replaced, and yet it failed again
     epoch = len(context.history.epochs)
     condition = SparkError.of(error).condition
     held = m.Held(
-        hold=f"row/{epoch}/{number:x}/{len(context.mended)}",
+        hold=f"row/{epoch}/{number:x}/{len(present.mended)}",
         place=m.TuplePlace(operator, epoch, 0, 0, number),
         error=failure.error,
         like=condition or failure.error[:80],
@@ -48,7 +48,7 @@ def hold_row(context: RunContext, steering: Steering, error: Exception) -> None:
     if decision is None or decision.kind == "retry":
         return
     edited = pickle.loads(decision.row) if decision.kind == "edit" else None
-    context.mended.append(
+    present.mended.append(
         RecordedDecision(
             operator, 0, 0, number, "skip" if edited is None else "edit", row, failure.error, edited
         )

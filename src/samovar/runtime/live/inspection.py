@@ -25,7 +25,7 @@ from samovar.runtime.exchange.plain_states import attributes, merged
 from samovar.runtime.live.run_control import Steering
 
 if TYPE_CHECKING:
-    from samovar.runtime.epochs.epoch import RunContext
+    from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = [
     "HeldTuple",

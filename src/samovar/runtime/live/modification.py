@@ -49,7 +49,7 @@ from samovar.runtime.pickles import by_value
 from samovar.runtime.sources.units import Source
 
 if TYPE_CHECKING:
-    from samovar.runtime.epochs.epoch import RunContext
+    from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = [
     "Transfer",
@@ -154,20 +154,21 @@ def apply_code(context: RunContext, used: i.UseCode) -> None:
     """Put code into force before the next epoch. Nothing has changed when it raises."""
     recording = context.recording
     latest = {n: versions[-1] for n, versions in used.codes.items() if versions}
-    now = {**context.expressions, **context.code}
+    now = {**context.logic.expressions, **context.code}
     codes = {n: c for n, c in latest.items() if c.body != now.get(n)}
     if codes and recording.log is not None:
         _put_into_force(context, codes)
-    context.code_versions = {n: c.version for n, c in latest.items()}
+    context.logic.code_versions = {n: c.version for n, c in latest.items()}
 
 
 def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> None:
     recording, history = context.recording, context.history
     assert recording.log is not None
     code = {n: c for n, c in codes.items() if n in context.code}
-    expressions = {**context.expressions, **{n: c.body for n, c in codes.items() if n not in context.code}}
+    changed = {n: c.body for n, c in codes.items() if n not in context.code}
+    expressions = {**context.logic.expressions, **changed}
     plan = context.plan
-    if expressions != context.expressions:
+    if expressions != context.logic.expressions:
         plan = plan_with(context.spark, plan, context.sources, expressions)
     states = {
         n: handed_states(recording, history, n, context.code[n], c.body, c.transfer) for n, c in code.items()
@@ -186,8 +187,8 @@ def _put_into_force(context: RunContext, codes: Mapping[str, m.CodeVersion]) -> 
     history.add(fact)
     context.code.update({n: c.body for n, c in code.items()})
     if plan is not context.plan:
-        context.forget_shared()  # build sides may have been computed with the old expression
-        context.plan, context.expressions = plan, expressions
+        context.progress.build_sides.forget()  # they may have been computed with the old expression
+        context.logic.plan, context.logic.expressions = plan, expressions
 
 
 def transfer_epoch(
@@ -353,7 +354,7 @@ def settle_switches(
     last = EpochCommitted(at=0.0, epoch=number, level=0, attempt=attempt, state=dict(state))
     all_files, versions = dict(state), {}
     for name, codes in used.codes.items():
-        before = context.code_versions.get(name, 0)
+        before = context.logic.code_versions.get(name, 0)
         newer = [c for c in codes if c.version > before]
         if not newer:
             continue
@@ -379,7 +380,7 @@ def settle_switches(
         versions[name] = 1 + sum(name in change.operators for change in context.history.changes)
         code_path(context.recording, name, versions[name]).write_bytes(newer[-1].body)
         context.code[name] = newer[-1].body
-        context.code_versions = {**context.code_versions, name: newer[-1].version}
+        context.logic.code_versions[name] = newer[-1].version
     return all_files, versions
 
 

@@ -19,7 +19,7 @@ from samovar.runtime.live.run_control import Steering
 
 if TYPE_CHECKING:
     from samovar.record.log import EpochCommitted
-    from samovar.runtime.epochs.epoch import RunContext
+    from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = ["BreakpointReached", "BreakpointSet", "Watches", "Watching"]
 

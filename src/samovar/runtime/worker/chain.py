@@ -217,7 +217,7 @@ class Chain(Keeping):
                     if self.switches is not None:
                         self.switch_code(0, ())
                     process = self.process(0)
-                done += 1
+                done += 1  # before it is processed: a tuple that raises counts as taken
                 out = process(row)
                 if out is None:
                     continue
@@ -596,7 +596,7 @@ class Chain(Keeping):
     def _enter(self, bucket: int) -> None:
         if self.bucket == bucket:
             return
-        self._leave()
+        self._leave()  # first: it saves under the number of the bucket that ends
         self.bucket = bucket
         self.started = time.perf_counter()
         self.loaded = [load(self.task, stage, bucket) for stage in self.task.stages]
@@ -619,7 +619,7 @@ class Chain(Keeping):
         if self.observer is not None:
             self.observer.leaving()
         self._end_kept()
-        self._print()
+        self._print()  # before states are saved: the fingerprints are part of them
         if self.control is not None:
             first = self.task.stages[0]
             name = file_name(first.name, self.bucket, 0 if self.task.stateful else partition_number())
@@ -648,7 +648,7 @@ class Chain(Keeping):
 
     def _mark(self, number: int) -> None:
         """Write what changed since the mark before, and end the file of the output there."""
-        self._cut_kept(number)
+        self._cut_kept(number)  # first: rows that wait to be sent on belong before the mark
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
             with state_errors(loaded):
                 changes = loaded.take_changes()

@@ -1,0 +1,187 @@
+"""What the frames of an epoch read: slices of sources and stashes, what committed epochs stored, rows from workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from samovar.compile.analysis import empty_frame
+from samovar.compile.frames import empty_output
+from samovar.graph import operators as ops
+from samovar.record.log import Counters, EpochCommitted
+from samovar.record.store import slug_unique
+from samovar.runtime.epochs.attempt import Attempt, chain_task
+from samovar.runtime.epochs.row_counts import RowCounts, observed
+from samovar.runtime.exchange.task import Task
+from samovar.runtime.parquet_files import CHECKED, rows_in, stored_as
+from samovar.runtime.sources.input_files import check_files
+from samovar.runtime.sources.rejected_rows import bad_rows
+from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.worker.entry import batches_function, chain_function
+
+__all__ = ["EpochInputs"]
+
+
+class EpochInputs:
+    """The inputs of an attempt. `counts` gets the numbers that are known beforehand; None: nothing is counted.
+
+    `complete`: what workers are sent beyond what `chain_task` knows. `empty`: makes a frame without rows.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        counts: RowCounts | None = None,
+        *,
+        complete: Callable[[Task], Task] | None = None,
+        empty: Callable[[StructType], DataFrame] | None = None,
+    ) -> None:
+        self.attempt = attempt
+        self.context = attempt.context
+        self.plan = attempt.plan
+        self.empty = empty or partial(empty_frame, self.context.spark)
+        self.corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
+        """Of sources whose rows are parsed: what counts the rows that do not parse, and the units they are in."""
+        self._counts = counts
+        self._complete = complete
+        self._read: list[tuple[Source, tuple[Unit, ...]]] = []
+        """Input files that this epoch reads."""
+
+    # --- what frames ask for ----------------------------------------------------------------------------------------
+
+    def rows(self, name: str, level: int | None) -> DataFrame | None:
+        """The rows of a source's units that belong to this epoch, or of a stash; all of a source without a level."""
+        placement = self.plan.placement
+        if placement.shapes[name] == "source":
+            return self._whole(name) if level is None else self._slice(name)
+        return self._slice(name) if level is not None and placement.is_read_back(name, level) else None
+
+    def stored(self, kind: str, name: str, schema: StructType) -> DataFrame:
+        """What committed epochs stored for an operator."""
+        return self.read_parts(kind, name, schema, self.context.history.epochs)
+
+    def passed(self, name: str) -> tuple[int, int]:
+        """How many rows an operator took and gave in committed epochs."""
+        totals = self.context.history.totals().get(name, Counters())
+        return sum(totals.taken), totals.given
+
+    def python(self, chain: tuple[str, ...], df: DataFrame, schema: StructType) -> DataFrame:
+        """What workers make of rows."""
+        task, head = self.task(chain), self.plan.graph.ops[chain[0]]
+        if not isinstance(head, ops.Batches):
+            return df.mapInArrow(chain_function(task), schema)
+        call = df.mapInArrow if head.form == "arrow" else df.mapInPandas
+        return call(batches_function(task), schema)
+
+    def task(self, chain: tuple[str, ...]) -> Task:
+        """What the workers need to know of a chain."""
+        task = chain_task(self.attempt, chain)
+        return task if self._complete is None else self._complete(task)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def _slice(self, name: str) -> DataFrame:
+        start, stop = self.attempt.covers.units.get(name, (0, 0))
+        if start == stop:
+            return self.nothing(name)
+        source = self.context.sources.get(name)
+        if source is None:
+            epochs = self.stash_epochs(name)[start:stop]
+            if self._counts is not None:
+                self._counts.measured[name, None] = rows_in(
+                    self.context.recording.parts("stash", name, epochs)
+                )
+            return self.read_parts("stash", name, self.nothing(name).schema, epochs)
+        self.note_size(source, source.units[start:stop])
+        return self.read(source, source.units[start:stop], start)
+
+    def _whole(self, name: str) -> DataFrame:
+        source, placement = self.context.sources[name], self.plan.placement
+        if self._counts is not None:
+            self.context.progress.build_sides.sources[name] = source
+        alone = self.attempt.covers.first and not placement.streams[name]
+        here = bool(placement.whole[name]) and min(placement.whole[name]) >= self.attempt.covers.low
+        df = self._parsed(source, source.units, 0, counts_bad=alone and here)
+        if alone:
+            self.note_size(source, source.units)
+        return df
+
+    def nothing(self, name: str) -> DataFrame:
+        """An operator's output without rows."""
+        return empty_output(self.plan, name, self.empty)
+
+    def note_size(self, source: Source, units: tuple[Unit, ...]) -> None:
+        """Count the rows of units whose files tell their number."""
+        if self._counts is None or source.passes_over or any(u.rows is None for u in units):
+            return
+        self._counts.measured[source.name, None] = sum(u.rows or 0 for u in units)
+
+    def read(self, source: Source, units: tuple[Unit, ...], first: int) -> DataFrame:
+        """The rows of some units that parsed; `first` is the number of the first of them."""
+        # a source may be read again on a higher level: its bad rows count once
+        lowest = min(self.plan.placement.streams[source.name])
+        return self._parsed(source, units, first, counts_bad=self.attempt.covers.low == lowest)
+
+    def _parsed(self, source: Source, units: tuple[Unit, ...], first: int, *, counts_bad: bool) -> DataFrame:
+        """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""
+        if self._counts is not None:  # who only looks has checked the files before
+            self._read.append((source, units))
+            check_files(source, units, None)
+        df = read_units(
+            self.context.spark,
+            source,
+            units,
+            first,
+            positions=self.plan.width[source.name] > 0,
+            corrupt=source.parses,
+        )
+        if not source.parses:
+            return df
+        bad = is_bad(df)
+        if counts_bad and self._counts is not None and source.name not in self.corrupt:
+            observation = Observation()
+            self.corrupt[source.name] = (observation, units)
+            df = df.observe(observation, F.count_if(bad).alias("bad"))
+        return df.filter(~bad).drop(CORRUPT)
+
+    def read_parts(
+        self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]
+    ) -> DataFrame:
+        """What some epochs stored for an operator."""
+        folders = [str(p) for p in self.context.recording.parts(kind, name, epochs)]
+        if not folders:
+            return self.empty(schema)
+        files = self.context.spark.read.schema(stored_as(schema)).options(**CHECKED).parquet(*folders)
+        return files.toDF(*schema.names)
+
+    def stash_epochs(self, name: str) -> list[EpochCommitted]:
+        """The epochs that wrote to a stash: its units."""
+        return self.context.history.epochs_on(self.plan.placement.level[name])
+
+    # --- when the jobs are done -------------------------------------------------------------------------------------
+
+    def check_files(self) -> None:
+        """Raise SourceChanged when a file that this epoch read is not as it was listed."""
+        read: dict[str, tuple[Source, dict[str, Unit]]] = {}
+        # sources read whole, also by epochs before: Spark may have read them again
+        whole = self.context.progress.build_sides.sources.values()
+        for source, units in [*self._read, *((s, s.units) for s in whole)]:
+            read.setdefault(source.name, (source, {}))[1].update({u.path: u for u in units})
+        for source, by_path in read.values():
+            check_files(source, by_path.values(), self.context.spark)
+
+    def write_rejected(self) -> dict[str, int]:
+        """Store the rows that did not parse, with their text and file; how many there are of each source."""
+        rejected: dict[str, int] = {}
+        for name, (observation, units) in self.corrupt.items():
+            if observed(observation, "bad") == 0:
+                continue
+            self.context.describe(f"epoch {self.attempt.number}, rejected rows of {name}")
+            folder = self.attempt.folder / "rejected" / slug_unique(name)
+            bad_rows(self.context.spark, self.context.sources[name], units).write.parquet(str(folder))
+            rejected[name] = rows_in([folder])
+        return {name: rows for name, rows in rejected.items() if rows}
