@@ -102,3 +102,12 @@ export function difference(before: string, after: string): { start: number; gone
   while (same < before.length - start && same < after.length - start && before[before.length - 1 - same] === after[after.length - 1 - same]) same++;
   return { start, gone: before.length - start - same, added: after.slice(start, after.length - same) };
 }
+
+const known = new WeakMap<SharedWorkflow, Comments>();
+
+/** The comments of a workflow: one object for all views of it. */
+export function commentsOf(shared: SharedWorkflow): Comments {
+  let found = known.get(shared);
+  if (!found) known.set(shared, (found = new Comments(shared)));
+  return found;
+}
