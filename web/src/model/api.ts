@@ -62,13 +62,17 @@ export class Api {
   operators = () => this.get<OperatorKind[]>("/api/operators");
   workflows = () => this.get<WorkflowSummary[]>("/api/workflows");
   newWorkflow = (name: string, document?: Json) =>
-    this.call<WorkflowSummary>("POST", "/api/workflows", { name, ...(document === undefined ? {} : { document }) });
+    this.call<WorkflowSummary>("POST", "/api/workflows", {
+      name,
+      ...(document === undefined ? {} : { document }),
+    });
   examples = () => this.get<Record<string, string>>("/api/examples");
   newExample = (name: string) => this.call<WorkflowSummary>("POST", `/api/examples/${e(name)}`);
   deleteWorkflow = (id: string) => this.call<void>("DELETE", `/api/workflows/${e(id)}`);
   check = (id: string) => this.get<Checked>(`/api/workflows/${e(id)}/check`);
   files = () => this.get<WorkspaceFile[]>("/api/files");
-  upload = (path: string, file: Blob) => this.call<void>("PUT", `/api/files/${path.split("/").map(e).join("/")}`, file);
+  upload = (path: string, file: Blob) =>
+    this.call<void>("PUT", `/api/files/${path.split("/").map(e).join("/")}`, file);
 
   versions = (id: string) => this.get<Version[]>(`/api/workflows/${e(id)}/versions`);
   saveVersion = (id: string, name: string, by: string) =>
@@ -91,7 +95,8 @@ export class Api {
   jump = (run: string, to: Where) => this.call<Moment>("POST", `/api/recordings/${e(run)}/jump`, to);
   step = (run: string, moment: string, how: How, operator?: string) =>
     this.call<Moment>("POST", `/api/recordings/${e(run)}/step`, { moment, how, operator: operator ?? null });
-  moment = (run: string, moment: string) => this.get<Moment>(`/api/recordings/${e(run)}/moments/${e(moment)}`);
+  moment = (run: string, moment: string) =>
+    this.get<Moment>(`/api/recordings/${e(run)}/moments/${e(moment)}`);
   first = (run: string, operator: string, predicate: string) =>
     this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/first`, { operator, predicate });
   failure = (run: string) => this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/failure`);
@@ -102,13 +107,22 @@ export class Api {
       `/api/recordings/${e(run)}/moments/${e(moment)}/pending/${e(operator)}`,
     );
   fork = (run: string, moment: string, changes: Record<string, string>, by: string, workflow: string) =>
-    this.call<Execution>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/fork`, { changes, by, workflow });
+    this.call<Execution>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/fork`, {
+      changes,
+      by,
+      workflow,
+    });
 }
 
 const e = encodeURIComponent;
 
 async function problemOf(answer: Response): Promise<ServerProblem> {
-  const fallback = { kind: "Error", message: `The server answered ${answer.status}.`, hint: null, operator: null };
+  const fallback = {
+    kind: "Error",
+    message: `The server answered ${answer.status}.`,
+    hint: null,
+    operator: null,
+  };
   try {
     const body = (await answer.json()) as { error?: ServerProblem };
     return body.error ?? fallback;

@@ -32,7 +32,11 @@ export const lint = (api: Api, code: string) =>
   api.call<{ problems: { line: number; column: number; message: string }[] }>("POST", "/api/lint", { code });
 
 export const checkSql = (api: Api, sql: string, columns: Column[], form: SqlForm) =>
-  api.call<{ problem: { message: string; hint: string | null } | null; type: string | null }>("POST", "/api/sql", { sql, columns, form });
+  api.call<{ problem: { message: string; hint: string | null } | null; type: string | null }>(
+    "POST",
+    "/api/sql",
+    { sql, columns, form },
+  );
 
 export const functions = (api: Api) => api.call<{ name: string }[]>("GET", "/api/sql/functions");
 

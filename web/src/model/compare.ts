@@ -26,7 +26,11 @@ export interface Wanted {
 export const compare = (api: Api, wanted: Wanted) => api.call<Comparison>("POST", "/api/compare", wanted);
 
 export const cause = (api: Api, comparison: string, side: "left" | "right") =>
-  api.call<{ run: string; operator: string | null; moment: Moment }>("POST", `/api/comparisons/${encodeURIComponent(comparison)}/cause`, { side });
+  api.call<{ run: string; operator: string | null; moment: Moment }>(
+    "POST",
+    `/api/comparisons/${encodeURIComponent(comparison)}/cause`,
+    { side },
+  );
 
 /** The columns of rows that differ, those in which they do first. */
 export function columnsOf(pairs: Comparison["pairs"]): string[] {

@@ -36,7 +36,9 @@ export function describe(execution: Execution): string {
       return `Starts${who}`;
     case "running": {
       const progress = execution.progress;
-      return progress ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}` : `Runs${who}`;
+      return progress
+        ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}`
+        : `Runs${who}`;
     }
     case "pausing":
       return `Pauses${execution.paused_by ? `, asked for by ${execution.paused_by}` : ""}`;

@@ -11,12 +11,20 @@ const track = trackOf({
   ],
 });
 const moment = (epoch: number, taken: number): Moment => ({
-  moment: "m1", epoch, counters: { FE: { taken: [taken], given: taken } }, last: null, changes: [], address: { to: {}, steps: [] },
+  moment: "m1",
+  epoch,
+  counters: { FE: { taken: [taken], given: taken } },
+  last: null,
+  changes: [],
+  address: { to: {}, steps: [] },
 });
 
 describe("the timeline", () => {
   it("has epochs as long as they took", () => {
-    expect(track.epochs.map((e) => [e.from, e.to])).toEqual([[0, 0.25], [0.25, 1]]);
+    expect(track.epochs.map((e) => [e.from, e.to])).toEqual([
+      [0, 0.25],
+      [0.25, 1],
+    ]);
     expect(track.epochs[1]!.before).toEqual({ FE: 10 });
   });
   it("leads to tuples of the operator that is looked at", () => {
@@ -44,7 +52,13 @@ describe("the timeline", () => {
 
 describe("a link to a moment", () => {
   it("is read as it was written", () => {
-    const address = { to: { operator: "a & b", tuples: 5 }, steps: [["over", "é/#?"], ["out", null]] as [string, string | null][] };
+    const address = {
+      to: { operator: "a & b", tuples: 5 },
+      steps: [
+        ["over", "é/#?"],
+        ["out", null],
+      ] as [string, string | null][],
+    };
     expect(parseLink(link("shop", "run-1", address))).toEqual({ run: "run-1", address });
     expect(parseLink(link("shop", "run-1", null))).toEqual({ run: "run-1" });
   });
@@ -57,8 +71,16 @@ describe("a link to a moment", () => {
 
 describe("a comparison", () => {
   const found: Comparison = {
-    comparison: "c", equivalent: false, depends: "independent", rows: { left: 3, right: 2 }, without_partner: { left: 2, right: 1 }, explanation: "",
-    pairs: [{ left: { n: 1, a: 2 }, right: { n: 1, a: 3 }, differ: ["a"] }, { left: { n: 9, a: 9 }, right: null, differ: ["n", "a"] }],
+    comparison: "c",
+    equivalent: false,
+    depends: "independent",
+    rows: { left: 3, right: 2 },
+    without_partner: { left: 2, right: 1 },
+    explanation: "",
+    pairs: [
+      { left: { n: 1, a: 2 }, right: { n: 1, a: 3 }, differ: ["a"] },
+      { left: { n: 9, a: 9 }, right: null, differ: ["n", "a"] },
+    ],
   };
   it("shows the columns that differ first", () => {
     expect(columnsOf(found.pairs)).toEqual(["a", "n"]);
@@ -66,7 +88,9 @@ describe("a comparison", () => {
     expect(sideOfCause({ ...found, pairs: found.pairs.slice(1) })).toBe("left");
   });
   it("is told in a line", () => {
-    expect(verdictLine(found)).toBe("Different (independent): 2 rows of the left and 1 of the right have no partner.");
+    expect(verdictLine(found)).toBe(
+      "Different (independent): 2 rows of the left and 1 of the right have no partner.",
+    );
     expect(verdictLine({ ...found, equivalent: true })).toBe("The same: 3 rows (independent).");
   });
 });

@@ -12,24 +12,42 @@ export interface Visit {
 }
 
 export const travel = {
-  visit: (api: Api, run: string, address: Address) => api.call<Moment>("POST", `/api/recordings/${e(run)}/visit`, address),
-  lastChange: (api: Api, run: string, moment: string, what: { operator: string; name: string; key: Json; keyed: boolean }) =>
-    api.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/last_change`, what),
-  scope: (api: Api, run: string, moment: string, of: { of: "pending" | "taken" | "given"; operator?: string; number?: number }) =>
-    api.call<Scope>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/scope`, of),
+  visit: (api: Api, run: string, address: Address) =>
+    api.call<Moment>("POST", `/api/recordings/${e(run)}/visit`, address),
+  lastChange: (
+    api: Api,
+    run: string,
+    moment: string,
+    what: { operator: string; name: string; key: Json; keyed: boolean },
+  ) =>
+    api.call<{ found: Moment | null }>(
+      "POST",
+      `/api/recordings/${e(run)}/moments/${e(moment)}/last_change`,
+      what,
+    ),
+  scope: (
+    api: Api,
+    run: string,
+    moment: string,
+    of: { of: "pending" | "taken" | "given"; operator?: string; number?: number },
+  ) => api.call<Scope>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/scope`, of),
   lines: (api: Api, run: string, moment: string, operator: string) =>
     api.call<Lines>("GET", `/api/recordings/${e(run)}/moments/${e(moment)}/lines/${e(operator)}`),
   notebook: (api: Api, run: string) => api.call<NotebookEntry[]>("GET", `/api/recordings/${e(run)}/notebook`),
   pin: (api: Api, run: string, by: string, moment: string, text: string) =>
     api.call<NotebookEntry>("POST", `/api/recordings/${e(run)}/notes`, { by, moment, text }),
-  unpin: (api: Api, run: string, note: string) => api.call<void>("DELETE", `/api/recordings/${e(run)}/notes/${e(note)}`),
+  unpin: (api: Api, run: string, note: string) =>
+    api.call<void>("DELETE", `/api/recordings/${e(run)}/notes/${e(note)}`),
 };
 
 // --- links ----------------------------------------------------------------------------------------------------------
 
 /** The address in the browser of a moment of a run; it means the same to everybody who has the workspace. */
 export function link(workflow: string, run: string, address: Address | null): string {
-  const where = new URLSearchParams({ run, ...(address ? { at: JSON.stringify([address.to, address.steps]) } : {}) });
+  const where = new URLSearchParams({
+    run,
+    ...(address ? { at: JSON.stringify([address.to, address.steps]) } : {}),
+  });
   return `#/w/${workflow}?${where.toString()}`;
 }
 
@@ -52,7 +70,13 @@ export function parseLink(hash: string): Visit | null {
 
 /** A run as a line from 0 to 1: each epoch as long as it took, and the tuples an operator had processed at its start. */
 export interface Track {
-  epochs: { epoch: number; from: number; to: number; before: Record<string, number>; taken: Record<string, number> }[];
+  epochs: {
+    epoch: number;
+    from: number;
+    to: number;
+    before: Record<string, number>;
+    taken: Record<string, number>;
+  }[];
   total: number;
 }
 
@@ -62,7 +86,13 @@ export function trackOf(recording: Pick<Recording, "epoch_list">): Track {
   const sums: Record<string, number> = {};
   let at = 0;
   const epochs = recording.epoch_list.map((epoch, i) => {
-    const made = { epoch: epoch.epoch, from: at / total, to: (at + seconds[i]!) / total, before: { ...sums }, taken: epoch.taken };
+    const made = {
+      epoch: epoch.epoch,
+      from: at / total,
+      to: (at + seconds[i]!) / total,
+      before: { ...sums },
+      taken: epoch.taken,
+    };
     at += seconds[i]!;
     for (const [name, taken] of Object.entries(epoch.taken)) sums[name] = (sums[name] ?? 0) + taken;
     return made;
@@ -86,7 +116,8 @@ export function whereAt(track: Track, share: number, operator: string): Where {
 export function shareOf(track: Track, moment: Moment, operator: string): number {
   const epoch = track.epochs.find((one) => one.epoch === moment.epoch);
   if (epoch === undefined) return moment.epoch <= 0 ? 0 : 1;
-  const done = (moment.counters[operator]?.taken ?? []).reduce((a, b) => a + b, 0) - (epoch.before[operator] ?? 0);
+  const done =
+    (moment.counters[operator]?.taken ?? []).reduce((a, b) => a + b, 0) - (epoch.before[operator] ?? 0);
   const taken = epoch.taken[operator] ?? 0;
   const inside = taken > 0 ? Math.min(1, Math.max(0, done / taken)) : 0;
   return epoch.from + inside * (epoch.to - epoch.from);

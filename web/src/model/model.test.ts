@@ -13,7 +13,17 @@ import { brief, count, isAbsent } from "./values";
 
 function kind(op: string, properties: Record<string, FieldSchema> = {}, summary = ""): OperatorKind {
   const ports = { least: 1, most: 1 };
-  return { op, group: "Rows", summary, description: "", ports, output: true, start: {}, presets: [], schema: { properties, required: [] } };
+  return {
+    op,
+    group: "Rows",
+    summary,
+    description: "",
+    ports,
+    output: true,
+    start: {},
+    presets: [],
+    schema: { properties, required: [] },
+  };
 }
 
 const texts: FieldSchema = { anyOf: [{ type: "array", items: { type: "string" } }, { type: "string" }] };
@@ -37,7 +47,16 @@ describe("forms", () => {
 
   it("choose an input for each field of the schema", () => {
     expect(Object.fromEntries(fields.map((f) => [f.name, f.kind]))).toEqual({
-      code: "code", condition: "expression", n: "number", fraction: "number", by_name: "flag", how: "choice", path: "texts", columns: "mapping", params: "json", rows: "json",
+      code: "code",
+      condition: "expression",
+      n: "number",
+      fraction: "number",
+      by_name: "flag",
+      how: "choice",
+      path: "texts",
+      columns: "mapping",
+      params: "json",
+      rows: "json",
     });
   });
 
@@ -63,7 +82,11 @@ describe("forms", () => {
 });
 
 describe("the palette", () => {
-  const kinds = [kind("select", {}, "Columns computed from each row"), kind("filter", {}, "Keeps rows"), kind("drop_duplicates", {}, "filters out")];
+  const kinds = [
+    kind("select", {}, "Columns computed from each row"),
+    kind("filter", {}, "Keeps rows"),
+    kind("drop_duplicates", {}, "filters out"),
+  ];
   it("finds by name first, then by description", () => {
     expect(search(entries(kinds), "filter").map((k) => k.op)).toEqual(["filter", "drop_duplicates"]);
     expect(search(entries(kinds), "drop dup").map((k) => k.op)).toEqual(["drop_duplicates"]);
@@ -74,15 +97,41 @@ describe("the palette", () => {
 
 describe("executions", () => {
   const one: Execution = {
-    execution: "a", workflow: "w", title: "t", by: "Ana", asked: 1, status: "running", stopped_by: null, run: "r", error: null,
-    paused_by: null, parent: null, live: {}, held: [], watches: [], reached: [], deeds: [], printed: 0,
-    progress: { status: "running", epoch: 2, fraction: 0.5, seconds: 1, note: "", rejected: {}, operators: [{ name: "FE", kind: "python", taken: 3, given: 2, rate: 1, state_entries: 0 }] },
+    execution: "a",
+    workflow: "w",
+    title: "t",
+    by: "Ana",
+    asked: 1,
+    status: "running",
+    stopped_by: null,
+    run: "r",
+    error: null,
+    paused_by: null,
+    parent: null,
+    live: {},
+    held: [],
+    watches: [],
+    reached: [],
+    deeds: [],
+    printed: 0,
+    progress: {
+      status: "running",
+      epoch: 2,
+      fraction: 0.5,
+      seconds: 1,
+      note: "",
+      rejected: {},
+      operators: [{ name: "FE", kind: "python", taken: 3, given: 2, rate: 1, state_entries: 0 }],
+    },
   };
   it("take news in the order they were asked for", () => {
     const two = { ...one, execution: "b", asked: 2 };
     let known = told([], { kind: "executions", data: [two, one] });
     known = told(known, { kind: "execution", data: { ...one, status: "completed" } });
-    expect(known.map((e) => [e.execution, e.status])).toEqual([["a", "completed"], ["b", "running"]]);
+    expect(known.map((e) => [e.execution, e.status])).toEqual([
+      ["a", "completed"],
+      ["b", "running"],
+    ]);
     expect(latest(known, "w")?.execution).toBe("b");
     expect(latest(known, "other")).toBeNull();
     expect(told(known, { kind: "notebook", data: { run: "r" } })).toBe(known);
@@ -113,7 +162,12 @@ describe("a held tuple", () => {
     expect(changedRow(row, { ...typed, tags: '["b"]', n: "six" })).toEqual({ tags: ["b"], n: "six" });
   });
   it("has a time for each tuple that people can read", () => {
-    expect([duration(2), duration(0.25), duration(0.0023), duration(1e-8)]).toEqual(["2.0 s", "250 ms", "2.3 ms", "1 µs"]);
+    expect([duration(2), duration(0.25), duration(0.0023), duration(1e-8)]).toEqual([
+      "2.0 s",
+      "250 ms",
+      "2.3 ms",
+      "1 µs",
+    ]);
   });
 });
 
@@ -124,7 +178,12 @@ describe("pages of a result", () => {
     const pages = new Pages(
       async (start, size) => {
         asked.push(start);
-        return { columns: [{ name: "n", type: "int" }], rows: Array.from({ length: size }, (_, i) => ({ n: start + i })), start, total: 1_000_000 };
+        return {
+          columns: [{ name: "n", type: "int" }],
+          rows: Array.from({ length: size }, (_, i) => ({ n: start + i })),
+          start,
+          total: 1_000_000,
+        };
       },
       () => changes++,
     );
@@ -141,7 +200,10 @@ describe("pages of a result", () => {
   });
   it("stop asking after an error, and show it", async () => {
     let asked = 0;
-    const pages = new Pages(() => (asked++, Promise.reject(new Error("no"))), () => undefined);
+    const pages = new Pages(
+      () => (asked++, Promise.reject(new Error("no"))),
+      () => undefined,
+    );
     await pages.fetch(0);
     pages.row(0);
     expect([asked, pages.problem?.message]).toEqual([1, "no"]);
@@ -150,7 +212,14 @@ describe("pages of a result", () => {
 
 describe("the API", () => {
   it("gives the server's message and hint", async () => {
-    const body = { error: { kind: "UnknownName", message: "Expected an operator, got 'x'.", hint: "Did you mean 'y'?", operator: null } };
+    const body = {
+      error: {
+        kind: "UnknownName",
+        message: "Expected an operator, got 'x'.",
+        hint: "Did you mean 'y'?",
+        operator: null,
+      },
+    };
     const api = new Api(async () => new Response(JSON.stringify(body), { status: 422 }));
     const error = await api.recording("a/b").catch((e: unknown) => e);
     expect(error).toBeInstanceOf(ApiError);
@@ -177,8 +246,19 @@ describe("values", () => {
 
 describe("arranging", () => {
   it("puts operators right of those that feed them, none on another", () => {
-    const operators = ["a", "b", "c", "d"].map((id) => ({ id, name: id, op: "filter", x: 0, y: 0, fields: {} }));
-    const edges = [["a", "c"], ["b", "c"], ["c", "d"]].map(([source, target], i) => ({ id: String(i), source: source!, target: target!, port: i }));
+    const operators = ["a", "b", "c", "d"].map((id) => ({
+      id,
+      name: id,
+      op: "filter",
+      x: 0,
+      y: 0,
+      fields: {},
+    }));
+    const edges = [
+      ["a", "c"],
+      ["b", "c"],
+      ["c", "d"],
+    ].map(([source, target], i) => ({ id: String(i), source: source!, target: target!, port: i }));
     const at = new Map(arrange(operators, edges).map((p) => [p.id, p]));
     expect(at.get("c")!.x).toBeGreaterThan(at.get("a")!.x);
     expect(at.get("d")!.x).toBeGreaterThan(at.get("c")!.x);
@@ -189,7 +269,10 @@ describe("arranging", () => {
 describe("a person", () => {
   it("keeps name and colour", () => {
     const kept = new Map<string, string>();
-    const storage = { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => void kept.set(k, v) };
+    const storage = {
+      getItem: (k: string) => kept.get(k) ?? null,
+      setItem: (k: string, v: string) => void kept.set(k, v),
+    };
     const first = person(storage);
     expect(person(storage)).toEqual(first);
   });

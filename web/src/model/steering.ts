@@ -21,14 +21,22 @@ export const steer = {
     post<Execution>(api, execution, "retry", { by, operator, row }),
   skip: (api: Api, execution: string, by: string, operator: string, allLikeIt: boolean) =>
     post<Execution>(api, execution, "skip", { by, operator, all_like_it: allLikeIt }),
-  modify: (api: Api, execution: string, by: string, changes: Record<string, string | Record<string, Json>>, consistency: Consistency) =>
-    post<Execution>(api, execution, "modify", { by, changes, consistency }),
+  modify: (
+    api: Api,
+    execution: string,
+    by: string,
+    changes: Record<string, string | Record<string, Json>>,
+    consistency: Consistency,
+  ) => post<Execution>(api, execution, "modify", { by, changes, consistency }),
   watch: (api: Api, execution: string, by: string, operator: string, condition: string, pause: boolean) =>
     /^\d+$/.test(condition.trim())
       ? post<Execution>(api, execution, "break", { by, operator, tuples: Number(condition) })
       : post<Execution>(api, execution, pause ? "break" : "watch", { by, operator, condition }),
   unwatch: (api: Api, execution: string, by: string, name: string) =>
-    api.call<Execution>("DELETE", `/api/executions/${e(execution)}/watches/${e(name)}?${new URLSearchParams({ by }).toString()}`),
+    api.call<Execution>(
+      "DELETE",
+      `/api/executions/${e(execution)}/watches/${e(name)}?${new URLSearchParams({ by }).toString()}`,
+    ),
   mark: (api: Api, execution: string, by: string, operator: string, note: string) =>
     post<{ interaction: string }>(api, execution, "interact", { by, operator, note }),
 };
@@ -39,7 +47,10 @@ export function withLive(execution: Execution | null): Map<string, OperatorProgr
   return new Map(
     (execution?.progress?.operators ?? []).map((o) => {
       const more = live[o.name];
-      return [o.name, more ? { ...o, taken: Math.max(o.taken, more.taken), given: Math.max(o.given, more.given) } : o];
+      return [
+        o.name,
+        more ? { ...o, taken: Math.max(o.taken, more.taken), given: Math.max(o.given, more.given) } : o,
+      ];
     }),
   );
 }
@@ -57,7 +68,10 @@ export function deedLine(deed: Deed): string {
 }
 
 /** The columns a person changed in a tuple; what they typed is read as JSON where it is, else as text. */
-export function changedRow(row: Record<string, Json>, typed: Record<string, string>): Record<string, Json> | null {
+export function changedRow(
+  row: Record<string, Json>,
+  typed: Record<string, string>,
+): Record<string, Json> | null {
   const changed: Record<string, Json> = {};
   for (const [name, text] of Object.entries(typed)) {
     const before = row[name] ?? null;

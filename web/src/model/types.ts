@@ -96,7 +96,14 @@ export interface Execution {
   /** Figures of the operators now, with the epoch under way. */
   live: Record<string, LiveFigures>;
   held: { hold: string; operator: string; epoch: number; error: string }[];
-  watches: { name: string; operator: string; condition: string | null; tuples: number | null; pause: boolean; by: string }[];
+  watches: {
+    name: string;
+    operator: string;
+    condition: string | null;
+    tuples: number | null;
+    pause: boolean;
+    by: string;
+  }[];
   /** The breakpoints at which it is paused. */
   reached: { operator: string; epoch: number; row: Record<string, Json> | null; note: string }[];
   deeds: Deed[];
@@ -190,15 +197,20 @@ export interface Scope {
   tuples: { operator: string; row: Record<string, Json> }[];
 }
 
-export type Lines = { number: number; text: string; event: string; locals: Record<string, Json>; value: Json }[];
+export type Lines = {
+  number: number;
+  text: string;
+  event: string;
+  locals: Record<string, Json>;
+  value: Json;
+}[];
 
 export type NotebookEntry =
   | ({ kind: "did"; id: string } & Deed)
   | { kind: "note"; id: string; at: number; by: string; text: string; address: Address; epoch: number };
 
 export type StateValue =
-  | { kind: "map"; size: number; start: number; entries: [Json, Json][] }
-  | { kind: "value"; value: Json };
+  { kind: "map"; size: number; start: number; entries: [Json, Json][] } | { kind: "value"; value: Json };
 
 export interface OperatorState {
   operator: string;

@@ -35,7 +35,10 @@ export function Below() {
   const status = shown?.status ?? "completed";
   const epoch = shown?.progress?.epoch ?? 0;
   useEffect(() => {
-    if (run === null || epoch + (status === "completed" || status === "failed" || status === "stopped" ? 1 : 0) === 0) {
+    if (
+      run === null ||
+      epoch + (status === "completed" || status === "failed" || status === "stopped" ? 1 : 0) === 0
+    ) {
       setRecording(null);
       return;
     }
@@ -46,7 +49,8 @@ export function Below() {
     };
   }, [run, status, epoch, api, tell]);
 
-  const rejected = run === null ? [] : Object.entries((shown?.progress ?? recording?.progress)?.rejected ?? {});
+  const rejected =
+    run === null ? [] : Object.entries((shown?.progress ?? recording?.progress)?.rejected ?? {});
   const problems = checked.problems.length + rejected.length + (execution?.error ? 1 : 0);
   return (
     <section className="below" aria-label="Run">
@@ -57,45 +61,90 @@ export function Below() {
           <Tabs.Tab value="live">Live</Tabs.Tab>
           <Tabs.Tab value="time">Time</Tabs.Tab>
           <Tabs.Tab value="compare">Compare</Tabs.Tab>
-          {(execution?.printed ?? 0) > 0 && <Tabs.Tab value="console">Console ({execution?.printed})</Tabs.Tab>}
+          {(execution?.printed ?? 0) > 0 && (
+            <Tabs.Tab value="console">Console ({execution?.printed})</Tabs.Tab>
+          )}
           <Tabs.Tab value="problems">Problems{problems ? ` (${problems})` : ""}</Tabs.Tab>
           <Tabs.Tab value="files">Files</Tabs.Tab>
         </Tabs.List>
-        <div className="shown"><RunChooser run={run} choose={choose} /></div>
+        <div className="shown">
+          <RunChooser run={run} choose={choose} />
+        </div>
         <Tabs.Panel value="result">
-          {recording ? <Results recording={recording} /> : <Text size="sm" c="dimmed">Run the workflow: the rows of its sinks come here.</Text>}
+          {recording ? (
+            <Results recording={recording} />
+          ) : (
+            <Text size="sm" c="dimmed">
+              Run the workflow: the rows of its sinks come here.
+            </Text>
+          )}
         </Tabs.Panel>
         <Tabs.Panel value="charts">
           {recording ? (
-            <Suspense fallback={<Text size="sm">…</Text>}><Charts recording={recording} /></Suspense>
+            <Suspense fallback={<Text size="sm">…</Text>}>
+              <Charts recording={recording} />
+            </Suspense>
           ) : (
-            <Text size="sm" c="dimmed">Add a chart from the palette and run the workflow: it is drawn here, and grows while the run goes on.</Text>
+            <Text size="sm" c="dimmed">
+              Add a chart from the palette and run the workflow: it is drawn here, and grows while the run
+              goes on.
+            </Text>
           )}
         </Tabs.Panel>
-        <Tabs.Panel value="live"><Suspense fallback={<Text size="sm">…</Text>}><Live /></Suspense></Tabs.Panel>
+        <Tabs.Panel value="live">
+          <Suspense fallback={<Text size="sm">…</Text>}>
+            <Live />
+          </Suspense>
+        </Tabs.Panel>
         <Tabs.Panel value="time">
           {recording ? (
-            <Suspense fallback={<Text size="sm">…</Text>}><Time key={recording.run} recording={recording} /></Suspense>
+            <Suspense fallback={<Text size="sm">…</Text>}>
+              <Time key={recording.run} recording={recording} />
+            </Suspense>
           ) : (
-            <Text size="sm" c="dimmed">Run the workflow: then any moment of the run can be gone to here, and stepped from.</Text>
+            <Text size="sm" c="dimmed">
+              Run the workflow: then any moment of the run can be gone to here, and stepped from.
+            </Text>
           )}
         </Tabs.Panel>
-        <Tabs.Panel value="compare"><Suspense fallback={<Text size="sm">…</Text>}><Compare /></Suspense></Tabs.Panel>
+        <Tabs.Panel value="compare">
+          <Suspense fallback={<Text size="sm">…</Text>}>
+            <Compare />
+          </Suspense>
+        </Tabs.Panel>
         <Tabs.Panel value="console">{execution && <Console execution={execution} />}</Tabs.Panel>
         <Tabs.Panel value="problems">
-          {problems === 0 && <Text size="sm" c="dimmed">Nothing is wrong.</Text>}
-          {execution?.error && <Text size="sm" component="pre" style={{ whiteSpace: "pre-wrap" }}>{execution.error.message}{execution.error.hint ? `\nHint: ${execution.error.hint}` : ""}</Text>}
+          {problems === 0 && (
+            <Text size="sm" c="dimmed">
+              Nothing is wrong.
+            </Text>
+          )}
+          {execution?.error && (
+            <Text size="sm" component="pre" style={{ whiteSpace: "pre-wrap" }}>
+              {execution.error.message}
+              {execution.error.hint ? `\nHint: ${execution.error.hint}` : ""}
+            </Text>
+          )}
           {checked.problems.map((p, i) => (
             <Text
-              key={i} size="sm" style={{ cursor: p.operator ? "pointer" : undefined }}
-              onClick={() => select(shared.current().operators.find((o) => o.name === p.operator)?.id ?? null)}
+              key={i}
+              size="sm"
+              style={{ cursor: p.operator ? "pointer" : undefined }}
+              onClick={() =>
+                select(shared.current().operators.find((o) => o.name === p.operator)?.id ?? null)
+              }
             >
-              ⚠ {p.operator ? `${p.operator}: ` : ""}{p.message} {p.hint}
+              ⚠ {p.operator ? `${p.operator}: ` : ""}
+              {p.message} {p.hint}
             </Text>
           ))}
-          {rejected.map(([source, rows]) => <Rejected key={source} run={run!} source={source} rows={rows} />)}
+          {rejected.map(([source, rows]) => (
+            <Rejected key={source} run={run!} source={source} rows={rows} />
+          ))}
         </Tabs.Panel>
-        <Tabs.Panel value="files"><Files /></Tabs.Panel>
+        <Tabs.Panel value="files">
+          <Files />
+        </Tabs.Panel>
       </Tabs>
     </section>
   );

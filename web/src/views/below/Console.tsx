@@ -17,7 +17,9 @@ export function Console({ execution }: { execution: Execution }) {
   const [lines, setLines] = useState<Line[]>([]);
   useEffect(() => {
     let current = true;
-    api.call<Line[]>("GET", `/api/executions/${encodeURIComponent(execution.execution)}/console`).then((found) => current && setLines(found), tell);
+    api
+      .call<Line[]>("GET", `/api/executions/${encodeURIComponent(execution.execution)}/console`)
+      .then((found) => current && setLines(found), tell);
     return () => {
       current = false;
     };
@@ -25,7 +27,13 @@ export function Console({ execution }: { execution: Execution }) {
   return (
     <ol className="lines deeds" aria-label="Console">
       {lines.map((line, i) => (
-        <li key={i}><time>{new Date(line.at * 1000).toLocaleTimeString()}</time><Text span size="xs" fw={600}>{line.operator} </Text>{line.text}</li>
+        <li key={i}>
+          <time>{new Date(line.at * 1000).toLocaleTimeString()}</time>
+          <Text span size="xs" fw={600}>
+            {line.operator}{" "}
+          </Text>
+          {line.text}
+        </li>
       ))}
     </ol>
   );

@@ -19,22 +19,36 @@ export function Rejected({ run, source, rows }: { run: string; source: string; r
   const more = (kept?.total ?? 0) - (kept?.rows.length ?? 0);
   return (
     <section className="rejected" aria-label={`Rejected rows of ${source}`}>
-      <Text size="sm" fw={600}>⚠ {rejection(rows)} of {source} did not parse and {rows === 1 ? "is" : "are"} not in the results</Text>
+      <Text size="sm" fw={600}>
+        ⚠ {rejection(rows)} of {source} did not parse and {rows === 1 ? "is" : "are"} not in the results
+      </Text>
       {kept !== null && (
         <Table withRowBorders={false} verticalSpacing={1} fz="xs">
-          <Table.Thead><Table.Tr><Table.Th>file</Table.Th><Table.Th>line</Table.Th><Table.Th>text</Table.Th></Table.Tr></Table.Thead>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>file</Table.Th>
+              <Table.Th>line</Table.Th>
+              <Table.Th>text</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
           <Table.Tbody>
             {kept.rows.map((row, i) => (
               <Table.Tr key={i}>
                 <Table.Td>{String(row.file ?? "")}</Table.Td>
                 <Table.Td>{row.line === null ? "?" : String(row.line)}</Table.Td>
-                <Table.Td><code>{brief(row.text ?? "", 300)}</code></Table.Td>
+                <Table.Td>
+                  <code>{brief(row.text ?? "", 300)}</code>
+                </Table.Td>
               </Table.Tr>
             ))}
           </Table.Tbody>
         </Table>
       )}
-      {more > 0 && <Text size="xs" c="dimmed">and {count(more)} more</Text>}
+      {more > 0 && (
+        <Text size="xs" c="dimmed">
+          and {count(more)} more
+        </Text>
+      )}
     </section>
   );
 }

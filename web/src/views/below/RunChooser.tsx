@@ -14,7 +14,10 @@ export function useRuns(): RecordingSummary[] {
   const status = execution?.status;
   useEffect(() => {
     let current = true;
-    api.recordings().then((all) => current && setRuns(all.filter((r) => r.workflow === name || r.run === run).reverse()), () => undefined);
+    api.recordings().then(
+      (all) => current && setRuns(all.filter((r) => r.workflow === name || r.run === run).reverse()),
+      () => undefined,
+    );
     return () => {
       current = false;
     };
@@ -32,7 +35,12 @@ export function RunChooser({ run, choose }: { run: string | null; choose: (run: 
   if (runs.length < 2) return null;
   return (
     <Select
-      size="xs" w={250} aria-label="Shown run" value={run} allowDeselect={false} onChange={(chosen) => chosen && choose(chosen)}
+      size="xs"
+      w={250}
+      aria-label="Shown run"
+      value={run}
+      allowDeselect={false}
+      onChange={(chosen) => chosen && choose(chosen)}
       data={runs.map((r) => ({ value: r.run, label: runLabel(r) }))}
     />
   );

@@ -1,6 +1,15 @@
 import {
-  Background, Controls, type Connection as FlowConnection, type Edge as FlowEdge, type EdgeChange, MiniMap, type NodeChange,
-  ReactFlow, ViewportPortal, applyNodeChanges, useReactFlow,
+  Background,
+  Controls,
+  type Connection as FlowConnection,
+  type Edge as FlowEdge,
+  type EdgeChange,
+  MiniMap,
+  type NodeChange,
+  ReactFlow,
+  ViewportPortal,
+  applyNodeChanges,
+  useReactFlow,
 } from "@xyflow/react";
 import { useComputedColorScheme } from "@mantine/core";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -45,11 +54,22 @@ export function Canvas() {
         const old = known.get(operator.id);
         const made = data(operator);
         const held = old !== undefined && dragging.current.has(operator.id);
-        if (old && sameData(old.data, made) && (held || (old.position.x === operator.x && old.position.y === operator.y))) {
+        if (
+          old &&
+          sameData(old.data, made) &&
+          (held || (old.position.x === operator.x && old.position.y === operator.y))
+        ) {
           return old; // not drawn again
         }
         const position = held ? old.position : { x: operator.x, y: operator.y };
-        return { ...old, id: operator.id, type: "operator", position, selected: old?.selected ?? false, data: made };
+        return {
+          ...old,
+          id: operator.id,
+          type: "operator",
+          position,
+          selected: old?.selected ?? false,
+          data: made,
+        };
       });
     });
   }, [snapshot, data]);
@@ -62,22 +82,30 @@ export function Canvas() {
     );
   }, [selected, snapshot]);
 
-  const edges = useMemo<FlowEdge[]>(
-    () => {
-      const look = edgeLooks(bench, snapshot.operators, snapshot.edges);
-      return snapshot.edges.map((e) => ({ id: e.id, source: e.source, target: e.target, targetHandle: `in-${e.port}`, sourceHandle: "out", ...look(e) }));
-    },
-    [snapshot, bench.execution, bench.moment, bench.scope],
-  );
+  const edges = useMemo<FlowEdge[]>(() => {
+    const look = edgeLooks(bench, snapshot.operators, snapshot.edges);
+    return snapshot.edges.map((e) => ({
+      id: e.id,
+      source: e.source,
+      target: e.target,
+      targetHandle: `in-${e.port}`,
+      sourceHandle: "out",
+      ...look(e),
+    }));
+  }, [snapshot, bench.execution, bench.moment, bench.scope]);
   const [chosenEdges, setChosenEdges] = useState(new Set<string>());
 
   const changeNodes = useCallback(
     (changes: NodeChange<OperatorNodeType>[]) => {
       const gone = changes.flatMap((c) => (c.type === "remove" ? [c.id] : []));
       if (gone.length > 0) shared.remove(gone);
-      shown.current = applyNodeChanges(changes.filter((c) => c.type !== "remove"), shown.current);
+      shown.current = applyNodeChanges(
+        changes.filter((c) => c.type !== "remove"),
+        shown.current,
+      );
       setNodes(shown.current);
-      if (changes.some((c) => c.type === "select")) select(shown.current.findLast((n) => n.selected)?.id ?? null);
+      if (changes.some((c) => c.type === "select"))
+        select(shown.current.findLast((n) => n.selected)?.id ?? null);
       else if (gone.length > 0) select(null);
     },
     [shared, select],
@@ -90,7 +118,9 @@ export function Canvas() {
       if (picked.length > 0) {
         setChosenEdges((before) => {
           const after = new Set(before);
-          for (const c of picked) if (c.selected) after.add(c.id); else after.delete(c.id);
+          for (const c of picked)
+            if (c.selected) after.add(c.id);
+            else after.delete(c.id);
           return after;
         });
       }
@@ -133,7 +163,9 @@ export function Canvas() {
   return (
     <ReactFlow
       nodes={nodes}
-      edges={withProblems(edges, snapshot.operators, bench.checked.problems).map((e) => (chosenEdges.has(e.id) ? { ...e, selected: true } : e))}
+      edges={withProblems(edges, snapshot.operators, bench.checked.problems).map((e) =>
+        chosenEdges.has(e.id) ? { ...e, selected: true } : e,
+      )}
       nodeTypes={TYPES}
       onNodesChange={changeNodes}
       onEdgesChange={changeEdges}
@@ -144,7 +176,9 @@ export function Canvas() {
       onNodeDrag={(_, __, moved) => dragged(moved)}
       onNodeDragStop={(_, __, moved) => {
         dragging.current.clear();
-        shared.move(moved.map((n) => ({ id: n.id, x: Math.round(n.position.x), y: Math.round(n.position.y) })));
+        shared.move(
+          moved.map((n) => ({ id: n.id, x: Math.round(n.position.x), y: Math.round(n.position.y) })),
+        );
       }}
       onPointerMove={(e) => pointed(e.clientX, e.clientY)}
       onPointerLeave={() => connection.awareness.setLocalStateField("pointer", null)}
@@ -171,11 +205,18 @@ export function Canvas() {
       <Controls />
       {nodes.length > 12 && <MiniMap pannable zoomable />}
       <ViewportPortal>
-        {present.map((p, i) => p.pointer && (
-          <div key={i} className="pointer" style={{ transform: `translate(${p.pointer.x}px, ${p.pointer.y}px)` }}>
-            <span style={{ background: p.user.color }}>➤ {p.user.name}</span>
-          </div>
-        ))}
+        {present.map(
+          (p, i) =>
+            p.pointer && (
+              <div
+                key={i}
+                className="pointer"
+                style={{ transform: `translate(${p.pointer.x}px, ${p.pointer.y}px)` }}
+              >
+                <span style={{ background: p.user.color }}>➤ {p.user.name}</span>
+              </div>
+            ),
+        )}
       </ViewportPortal>
     </ReactFlow>
   );
@@ -215,7 +256,9 @@ function useNodeData(bench: Bench, present: Present[]) {
 
 function sameData(a: OperatorData, b: OperatorData): boolean {
   return (Object.keys(a) as (keyof OperatorData)[]).every(
-    (key) => a[key] === b[key] || ((key === "people" || key === "problem") && JSON.stringify(a[key]) === JSON.stringify(b[key])),
+    (key) =>
+      a[key] === b[key] ||
+      ((key === "people" || key === "problem") && JSON.stringify(a[key]) === JSON.stringify(b[key])),
   );
 }
 
@@ -233,7 +276,13 @@ function usePresence(): Present[] {
     const look = (): void => {
       const states = [...connection.awareness.getStates().entries()];
       const others = states.filter(([client, s]) => client !== connection.awareness.clientID && s.user);
-      setPresent(others.map(([, s]) => ({ user: s.user as Person, selected: (s.selected ?? null) as string | null, pointer: s.pointer ?? null })));
+      setPresent(
+        others.map(([, s]) => ({
+          user: s.user as Person,
+          selected: (s.selected ?? null) as string | null,
+          pointer: s.pointer ?? null,
+        })),
+      );
     };
     look();
     connection.awareness.on("change", look);

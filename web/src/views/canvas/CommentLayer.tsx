@@ -13,13 +13,24 @@ export function CommentLayer() {
   const empty = useSnapshot(shared).operators.length === 0 && all.length === 0;
   return (
     <>
-      {empty && <div className="empty">Nothing here yet. Choose a source in the palette, or press Ctrl+K.</div>}
-      <ViewportPortal>{all.map((c) => <Box key={c.id} comment={c} />)}</ViewportPortal>
+      {empty && (
+        <div className="empty">Nothing here yet. Choose a source in the palette, or press Ctrl+K.</div>
+      )}
+      <ViewportPortal>
+        {all.map((c) => (
+          <Box key={c.id} comment={c} />
+        ))}
+      </ViewportPortal>
     </>
   );
 }
 
-const STEPS: Record<string, [number, number]> = { ArrowLeft: [-10, 0], ArrowRight: [10, 0], ArrowUp: [0, -10], ArrowDown: [0, 10] };
+const STEPS: Record<string, [number, number]> = {
+  ArrowLeft: [-10, 0],
+  ArrowRight: [10, 0],
+  ArrowUp: [0, -10],
+  ArrowDown: [0, 10],
+};
 
 function Box({ comment }: { comment: Comment }) {
   const { shared } = useBench();
@@ -36,11 +47,20 @@ function Box({ comment }: { comment: Comment }) {
     if (!start.current) return;
     const zoom = flow.getZoom();
     const { from } = start.current;
-    comments.place(id, { x: Math.round(from.x + (e.clientX - start.current.x) / zoom), y: Math.round(from.y + (e.clientY - start.current.y) / zoom) });
+    comments.place(id, {
+      x: Math.round(from.x + (e.clientX - start.current.x) / zoom),
+      y: Math.round(from.y + (e.clientY - start.current.y) / zoom),
+    });
   };
   const nudge = (e: KeyboardEvent): void => {
     const step = STEPS[e.key];
-    if (step) comments.place(id, e.shiftKey ? { width: Math.max(80, width + step[0]), height: Math.max(40, height + step[1]) } : { x: x + step[0], y: y + step[1] });
+    if (step)
+      comments.place(
+        id,
+        e.shiftKey
+          ? { width: Math.max(80, width + step[0]), height: Math.max(40, height + step[1]) }
+          : { x: x + step[0], y: y + step[1] },
+      );
     else if (e.key === "Delete" || e.key === "Backspace") comments.remove(id);
     else return;
     e.preventDefault();
@@ -54,14 +74,26 @@ function Box({ comment }: { comment: Comment }) {
     <div className="comment nodrag nopan nowheel" style={{ left: x, top: y }} data-comment={id}>
       <div className="bar">
         <button
-          type="button" className="handle" aria-label="Move comment (arrows; with Shift: size; Del: remove)"
-          onPointerDown={grab} onPointerMove={drag} onPointerUp={() => (start.current = null)} onKeyDown={nudge}
+          type="button"
+          className="handle"
+          aria-label="Move comment (arrows; with Shift: size; Del: remove)"
+          onPointerDown={grab}
+          onPointerMove={drag}
+          onPointerUp={() => (start.current = null)}
+          onKeyDown={nudge}
         />
-        <button type="button" aria-label="Remove comment" onClick={() => comments.remove(id)}>×</button>
+        <button type="button" aria-label="Remove comment" onClick={() => comments.remove(id)}>
+          ×
+        </button>
       </div>
       <textarea
-        ref={area} aria-label="Comment" value={text} placeholder="Say something about this part" style={{ width, height: height - 20 }}
-        onChange={(e) => comments.write(id, e.currentTarget.value)} onPointerUp={sized}
+        ref={area}
+        aria-label="Comment"
+        value={text}
+        placeholder="Say something about this part"
+        style={{ width, height: height - 20 }}
+        onChange={(e) => comments.write(id, e.currentTarget.value)}
+        onPointerUp={sized}
       />
     </div>
   );

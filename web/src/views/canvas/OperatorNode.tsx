@@ -29,33 +29,67 @@ export interface OperatorData extends Record<string, unknown> {
 export type OperatorNodeType = Node<OperatorData, "operator">;
 
 export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeProps<OperatorNodeType>) {
-  const { operator, kind, ports, problem, taken, given, rejected, stepped, held, lit, changes, people } = data;
-  const classes = ["operator", selected && "selected", problem && "wrong", rejected > 0 && "lossy", stepped && "stepped", lit && "lit", operator.fields.enabled === false && "off"].filter(Boolean).join(" ");
+  const { operator, kind, ports, problem, taken, given, rejected, stepped, held, lit, changes, people } =
+    data;
+  const classes = [
+    "operator",
+    selected && "selected",
+    problem && "wrong",
+    rejected > 0 && "lossy",
+    stepped && "stepped",
+    lit && "lit",
+    operator.fields.enabled === false && "off",
+  ]
+    .filter(Boolean)
+    .join(" ");
   return (
     <div className={classes} data-operator={operator.name}>
       {people.length > 0 && (
         <div className="who">
-          {people.map((p, i) => <span key={i} style={{ background: p.color }}>{p.name}</span>)}
+          {people.map((p, i) => (
+            <span key={i} style={{ background: p.color }}>
+              {p.name}
+            </span>
+          ))}
         </div>
       )}
       {Array.from({ length: ports }, (_, port) => (
         <Handle
-          key={port} id={`in-${port}`} type="target" position={Position.Left} title={`port ${port}`}
+          key={port}
+          id={`in-${port}`}
+          type="target"
+          position={Position.Left}
+          title={`port ${port}`}
           style={{ top: `${((port + 1) * 100) / (ports + 1)}%` }}
         />
       ))}
       <div className="title">{operator.name}</div>
-      <div className="what">{operator.fields.enabled === false ? "disabled: " : ""}{operator.op.replaceAll("_", " ")} {summaryOf(operator)}</div>
+      <div className="what">
+        {operator.fields.enabled === false ? "disabled: " : ""}
+        {operator.op.replaceAll("_", " ")} {summaryOf(operator)}
+      </div>
       {(taken !== null || given !== null) && (
         <div className="counts" aria-label={`Counters of ${operator.name}`}>
           <span>{kind?.ports.most === 0 ? "" : `in ${count(taken ?? 0)}`}</span>
           <span>{kind?.output === false ? "" : `out ${count(given ?? 0)}`}</span>
         </div>
       )}
-      {rejected > 0 && <div className="loss" title="They are not in the results; Problems lists them.">⚠ {rejection(rejected)} rejected</div>}
-      {changes !== null && <div className="changes" title={changes}>{changes}</div>}
+      {rejected > 0 && (
+        <div className="loss" title="They are not in the results; Problems lists them.">
+          ⚠ {rejection(rejected)} rejected
+        </div>
+      )}
+      {changes !== null && (
+        <div className="changes" title={changes}>
+          {changes}
+        </div>
+      )}
       {held !== null && <HeldBadge operator={operator.name} error={held} />}
-      {problem && <div className="fault" title={problem.hint ?? undefined}>⚠ {brief(problem.message, 90)}</div>}
+      {problem && (
+        <div className="fault" title={problem.hint ?? undefined}>
+          ⚠ {brief(problem.message, 90)}
+        </div>
+      )}
       {kind?.output !== false && <Handle id="out" type="source" position={Position.Right} />}
     </div>
   );

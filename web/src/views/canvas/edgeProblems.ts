@@ -16,6 +16,12 @@ export function withProblems(edges: FlowEdge[], operators: Operator[], problems:
   if (wrong.size === 0) return edges;
   return edges.map((edge) => {
     const problem = wrong.get(edge.target);
-    return problem ? { ...edge, className: `${edge.className ?? ""} wrong`, label: `⚠ ${brief(problem.hint ?? problem.message, 48)}` } : edge;
+    return problem
+      ? {
+          ...edge,
+          className: `${edge.className ?? ""} wrong`,
+          label: `⚠ ${brief(problem.hint ?? problem.message, 48)}`,
+        }
+      : edge;
   });
 }

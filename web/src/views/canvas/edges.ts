@@ -12,7 +12,11 @@ function sent(given: number | undefined, taken: number | undefined): number | un
   return given === undefined ? taken : Math.max(given, taken ?? 0);
 }
 
-export function edgeLooks({ execution, moment, scope }: Bench, operators: Operator[], edges: Edge[]): (edge: Edge) => Partial<FlowEdge> {
+export function edgeLooks(
+  { execution, moment, scope }: Bench,
+  operators: Operator[],
+  edges: Edge[],
+): (edge: Edge) => Partial<FlowEdge> {
   const names = new Map(operators.map((o) => [o.id, o.name]));
   const counted = withLive(execution);
   const alone = (edge: Edge): boolean => !edges.some((e) => e.target === edge.target && e.id !== edge.id);
@@ -20,13 +24,33 @@ export function edgeLooks({ execution, moment, scope }: Bench, operators: Operat
     const source = names.get(edge.source);
     const target = names.get(edge.target);
     if (source === undefined || target === undefined) return {};
-    const given = moment ? moment.counters[source]?.given : sent(counted.get(source)?.given, alone(edge) ? counted.get(target)?.taken : undefined);
-    const watched = execution?.watches.filter((w) => w.operator === target).map((w) => `👁 ${brief(w.condition ?? w.tuples, 30)}`) ?? [];
-    const waiting = moment && given !== undefined ? given - (moment.counters[target]?.taken[edge.port] ?? given) : 0;
-    const label = [...(given === undefined ? [] : [count(given)]), ...(waiting > 0 ? [`${count(waiting)} wait`] : []), ...watched].join("  ");
-    const lit = scope?.from.includes(source) && scope.operators.includes(target) ? { animated: true, style: { strokeWidth: 3 } } : {};
+    const given = moment
+      ? moment.counters[source]?.given
+      : sent(counted.get(source)?.given, alone(edge) ? counted.get(target)?.taken : undefined);
+    const watched =
+      execution?.watches
+        .filter((w) => w.operator === target)
+        .map((w) => `👁 ${brief(w.condition ?? w.tuples, 30)}`) ?? [];
+    const waiting =
+      moment && given !== undefined ? given - (moment.counters[target]?.taken[edge.port] ?? given) : 0;
+    const label = [
+      ...(given === undefined ? [] : [count(given)]),
+      ...(waiting > 0 ? [`${count(waiting)} wait`] : []),
+      ...watched,
+    ].join("  ");
+    const lit =
+      scope?.from.includes(source) && scope.operators.includes(target)
+        ? { animated: true, style: { strokeWidth: 3 } }
+        : {};
     if (!label) return lit;
-    return { ...lit, label, labelShowBg: true, labelBgPadding: [4, 2], labelStyle: { fontSize: 11 }, ariaLabel: `${source} to ${target}: ${label}` };
+    return {
+      ...lit,
+      label,
+      labelShowBg: true,
+      labelBgPadding: [4, 2],
+      labelStyle: { fontSize: 11 },
+      ariaLabel: `${source} to ${target}: ${label}`,
+    };
   };
 }
 

@@ -18,8 +18,18 @@ export default function Charts({ recording }: { recording: Recording }) {
       current = false;
     };
   }, [api, tell, recording]);
-  if (charts === null) return <Text size="sm" c="dimmed">Drawing …</Text>;
-  if (charts.length === 0) return <Text size="sm" c="dimmed">This run has no charts: add one from the group “Charts” of the palette, choose its columns, and run.</Text>;
+  if (charts === null)
+    return (
+      <Text size="sm" c="dimmed">
+        Drawing …
+      </Text>
+    );
+  if (charts.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        This run has no charts: add one from the group “Charts” of the palette, choose its columns, and run.
+      </Text>
+    );
   return (
     <div className="charts">
       {charts.map((chart) => (

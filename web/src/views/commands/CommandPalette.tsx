@@ -32,12 +32,23 @@ export function CommandPalette() {
         open();
         return;
       }
-      if (typing(event.target) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("[role=dialog]")) return;
+      if (
+        typing(event.target) ||
+        event.ctrlKey ||
+        event.metaKey ||
+        event.altKey ||
+        document.querySelector("[role=dialog]")
+      )
+        return;
       if (event.key === "F2" || (["e", "a", "f", "c"].includes(event.key) && !event.shiftKey)) {
         if (byKeys(event.key)) event.preventDefault();
       } else if (event.key === "Enter" && event.shiftKey) {
         if (byKeys("Shift+Enter")) event.preventDefault();
-      } else if (event.key === "Enter" && selected !== null && (event.target as HTMLElement).classList.contains("selected")) {
+      } else if (
+        event.key === "Enter" &&
+        selected !== null &&
+        (event.target as HTMLElement).classList.contains("selected")
+      ) {
         event.preventDefault();
         focusFields();
       }
@@ -62,9 +73,23 @@ export function CommandPalette() {
     if (command) flushSync(command.run);
   };
   return (
-    <Modal opened={listed !== null} onClose={close} withCloseButton={false} size="lg" title="Commands" padding="sm" transitionProps={{ duration: 0 }}>
+    <Modal
+      opened={listed !== null}
+      onClose={close}
+      withCloseButton={false}
+      size="lg"
+      title="Commands"
+      padding="sm"
+      transitionProps={{ duration: 0 }}
+    >
       <TextInput
-        data-autofocus aria-label="Command" placeholder="What do you want to do?" value={query} role="combobox" aria-expanded aria-controls="commands"
+        data-autofocus
+        aria-label="Command"
+        placeholder="What do you want to do?"
+        value={query}
+        role="combobox"
+        aria-expanded
+        aria-controls="commands"
         aria-activedescendant={found[at] ? `command-${at}` : undefined}
         onChange={(e) => {
           setQuery(e.currentTarget.value);
@@ -81,10 +106,17 @@ export function CommandPalette() {
       <ul className="commands" id="commands" role="listbox" aria-label="Commands">
         {found.map((c, i) => (
           <li
-            key={`${i}${c.title}`} id={`command-${i}`} role="option" aria-selected={i === at} onClick={() => run(c)}
-            ref={(node) => { if (i === at) node?.scrollIntoView({ block: "nearest" }); }}
+            key={`${i}${c.title}`}
+            id={`command-${i}`}
+            role="option"
+            aria-selected={i === at}
+            onClick={() => run(c)}
+            ref={(node) => {
+              if (i === at) node?.scrollIntoView({ block: "nearest" });
+            }}
           >
-            {c.title}{c.keys && <kbd>{c.keys}</kbd>}
+            {c.title}
+            {c.keys && <kbd>{c.keys}</kbd>}
           </li>
         ))}
         {found.length === 0 && <li aria-disabled>No command has these words.</li>}

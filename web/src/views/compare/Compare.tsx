@@ -1,7 +1,15 @@
 import { Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 
-import { type Comparison, type Wanted, cause, columnsOf, compare, sideOfCause, verdictLine } from "../../model/compare";
+import {
+  type Comparison,
+  type Wanted,
+  cause,
+  columnsOf,
+  compare,
+  sideOfCause,
+  verdictLine,
+} from "../../model/compare";
 import { ENDED } from "../../model/executions";
 import type { Execution, Version } from "../../model/types";
 import { brief } from "../../model/values";
@@ -34,7 +42,10 @@ export default function Compare() {
   const kept = runs.filter((r) => r.status === "completed" || r.status === "stopped");
   const data = [
     { group: "Runs", items: kept.map((r) => ({ value: r.run, label: runLabel(r) })) },
-    { group: "Versions (are run first)", items: versions.map((v) => ({ value: `version ${v.version}`, label: v.name })) },
+    {
+      group: "Versions (are run first)",
+      items: versions.map((v) => ({ value: `version ${v.version}`, label: v.name })),
+    },
   ];
   const from = left ?? kept[1]?.run ?? null;
   const to = right ?? kept[0]?.run ?? null;
@@ -46,7 +57,8 @@ export default function Compare() {
     setBusy("The version runs …");
     const asked = await api.run(id, person.name, { version: Number(version[1]) });
     const done = await ended(asked.execution);
-    if (done.status !== "completed" || done.run === null) throw new Error(`The version's run ${done.status}: ${done.error?.message ?? ""}`);
+    if (done.status !== "completed" || done.run === null)
+      throw new Error(`The version's run ${done.status}: ${done.error?.message ?? ""}`);
     return done.run;
   };
   const start = async (): Promise<void> => {
@@ -55,8 +67,19 @@ export default function Compare() {
     try {
       const sides = { left: await runOf(from!), right: await runOf(to!) };
       setBusy("Compares …");
-      const columns = keys.split(",").map((k) => k.trim()).filter(Boolean);
-      setFound(await compare(api, { ...sides, order, keys: columns, ...(sink.trim() ? { sink: sink.trim() } : {}), ...(tolerance ? { tolerance: Number(tolerance) } : {}) }));
+      const columns = keys
+        .split(",")
+        .map((k) => k.trim())
+        .filter(Boolean);
+      setFound(
+        await compare(api, {
+          ...sides,
+          order,
+          keys: columns,
+          ...(sink.trim() ? { sink: sink.trim() } : {}),
+          ...(tolerance ? { tolerance: Number(tolerance) } : {}),
+        }),
+      );
     } catch (error) {
       tell(error);
     } finally {
@@ -69,28 +92,102 @@ export default function Compare() {
       .then((there) => visit({ run: there.run, moment: there.moment.moment }), tell)
       .finally(() => setBusy(null));
   };
-  if (kept.length + versions.length < 2) return <Text size="sm" c="dimmed">Run the workflow twice, or name a version of it: then their results can be compared here.</Text>;
+  if (kept.length + versions.length < 2)
+    return (
+      <Text size="sm" c="dimmed">
+        Run the workflow twice, or name a version of it: then their results can be compared here.
+      </Text>
+    );
   return (
     <div>
       <Group gap="xs" align="end">
-        <Select size="xs" w={230} label="left" data={data} value={from} onChange={setLeft} allowDeselect={false} />
-        <Select size="xs" w={230} label="right" data={data} value={to} onChange={setRight} allowDeselect={false} />
-        <Select size="xs" w={160} label="rows count" data={ORDERS} value={order} onChange={(o) => o && setOrder(o as Wanted["order"])} allowDeselect={false} />
-        {order === "keys" && <TextInput size="xs" w={130} label="keys" placeholder="customer, day" value={keys} onChange={(e) => setKeys(e.currentTarget.value)} />}
-        <TextInput size="xs" w={90} label="tolerance" placeholder="1e-9" value={tolerance} onChange={(e) => setTolerance(e.currentTarget.value)} />
-        <TextInput size="xs" w={70} label="sink" placeholder="the only" value={sink} onChange={(e) => setSink(e.currentTarget.value)} />
-        <Button size="xs" disabled={busy !== null || !from || !to} onClick={() => void start()}>Compare</Button>
-        {busy && <Text size="xs" role="status">{busy}</Text>}
+        <Select
+          size="xs"
+          w={230}
+          label="left"
+          data={data}
+          value={from}
+          onChange={setLeft}
+          allowDeselect={false}
+        />
+        <Select
+          size="xs"
+          w={230}
+          label="right"
+          data={data}
+          value={to}
+          onChange={setRight}
+          allowDeselect={false}
+        />
+        <Select
+          size="xs"
+          w={160}
+          label="rows count"
+          data={ORDERS}
+          value={order}
+          onChange={(o) => o && setOrder(o as Wanted["order"])}
+          allowDeselect={false}
+        />
+        {order === "keys" && (
+          <TextInput
+            size="xs"
+            w={130}
+            label="keys"
+            placeholder="customer, day"
+            value={keys}
+            onChange={(e) => setKeys(e.currentTarget.value)}
+          />
+        )}
+        <TextInput
+          size="xs"
+          w={90}
+          label="tolerance"
+          placeholder="1e-9"
+          value={tolerance}
+          onChange={(e) => setTolerance(e.currentTarget.value)}
+        />
+        <TextInput
+          size="xs"
+          w={70}
+          label="sink"
+          placeholder="the only"
+          value={sink}
+          onChange={(e) => setSink(e.currentTarget.value)}
+        />
+        <Button size="xs" disabled={busy !== null || !from || !to} onClick={() => void start()}>
+          Compare
+        </Button>
+        {busy && (
+          <Text size="xs" role="status">
+            {busy}
+          </Text>
+        )}
       </Group>
       {found && (
         <>
           <Group gap="xs" my={6}>
-            <Text size="sm" fw={600} role="status" aria-label="Verdict">{found.equivalent ? "✓ " : "≠ "}{verdictLine(found)}</Text>
+            <Text size="sm" fw={600} role="status" aria-label="Verdict">
+              {found.equivalent ? "✓ " : "≠ "}
+              {verdictLine(found)}
+            </Text>
             {!found.equivalent && (
               <>
-                <Button size="compact-xs" disabled={busy !== null} onClick={() => goToCause(sideOfCause(found))}>Go to the cause</Button>
+                <Button
+                  size="compact-xs"
+                  disabled={busy !== null}
+                  onClick={() => goToCause(sideOfCause(found))}
+                >
+                  Go to the cause
+                </Button>
                 {sideOfCause(found) === "right" && found.pairs.some((p) => p.left !== null) && (
-                  <Button size="compact-xs" variant="light" disabled={busy !== null} onClick={() => goToCause("left")}>in the left run</Button>
+                  <Button
+                    size="compact-xs"
+                    variant="light"
+                    disabled={busy !== null}
+                    onClick={() => goToCause("left")}
+                  >
+                    in the left run
+                  </Button>
                 )}
               </>
             )}
@@ -107,7 +204,14 @@ function Pairs({ found }: { found: Comparison }) {
   const sides = ["left", "right"] as const;
   return (
     <table className="difference" aria-label="Rows that differ">
-      <thead><tr><th />{columns.map((c) => <th key={c}>{c}</th>)}</tr></thead>
+      <thead>
+        <tr>
+          <th />
+          {columns.map((c) => (
+            <th key={c}>{c}</th>
+          ))}
+        </tr>
+      </thead>
       <tbody>
         {found.pairs.flatMap((pair, i) =>
           sides.flatMap((side) => {
@@ -117,7 +221,11 @@ function Pairs({ found }: { found: Comparison }) {
             return [
               <tr key={`${i}${side}`}>
                 <th>{alone ? `only ${side}` : side}</th>
-                {columns.map((c) => <td key={c} className={!alone && pair.differ.includes(c) ? "differs" : undefined}>{c in row ? brief(row[c] ?? null, 80) : "–"}</td>)}
+                {columns.map((c) => (
+                  <td key={c} className={!alone && pair.differ.includes(c) ? "differs" : undefined}>
+                    {c in row ? brief(row[c] ?? null, 80) : "–"}
+                  </td>
+                ))}
               </tr>,
             ];
           }),

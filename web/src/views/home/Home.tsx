@@ -1,4 +1,17 @@
-import { Alert, Anchor, Button, Container, FileButton, Group, Modal, Stack, Table, Text, TextInput, Title } from "@mantine/core";
+import {
+  Alert,
+  Anchor,
+  Button,
+  Container,
+  FileButton,
+  Group,
+  Modal,
+  Stack,
+  Table,
+  Text,
+  TextInput,
+  Title,
+} from "@mantine/core";
 import { useCallback, useEffect, useState } from "react";
 
 import { ApiError, type Api } from "../../model/api";
@@ -38,7 +51,9 @@ export function Home({ api }: { api: Api }) {
     <Container size="sm" py="xl">
       <Stack>
         <Title order={1}>Samovar</Title>
-        <Text c="dimmed">Workflows on Spark that can be looked into, stepped through and travelled back in.</Text>
+        <Text c="dimmed">
+          Workflows on Spark that can be looked into, stepped through and travelled back in.
+        </Text>
         {problem && (
           <Alert color="red" title={problem.message} withCloseButton onClose={() => setProblem(null)}>
             {problem instanceof ApiError ? problem.hint : null}
@@ -51,14 +66,25 @@ export function Home({ api }: { api: Api }) {
           }}
         >
           <Group align="end">
-            <TextInput label="New workflow" placeholder="its name" value={name} onChange={(e) => setName(e.currentTarget.value)} />
+            <TextInput
+              label="New workflow"
+              placeholder="its name"
+              value={name}
+              onChange={(e) => setName(e.currentTarget.value)}
+            />
             <Button type="submit">Make</Button>
             <FileButton onChange={open} accept=".yaml,.yml,.json">
-              {(props) => <Button variant="default" {...props}>Import a document</Button>}
+              {(props) => (
+                <Button variant="default" {...props}>
+                  Import a document
+                </Button>
+              )}
             </FileButton>
           </Group>
         </form>
-        {workflows?.length === 0 && <Text>No workflows yet: make one, import a document, or open an example below.</Text>}
+        {workflows?.length === 0 && (
+          <Text>No workflows yet: make one, import a document, or open an example below.</Text>
+        )}
         {workflows !== null && workflows.length > 0 && (
           <Table>
             <Table.Thead>
@@ -72,11 +98,20 @@ export function Home({ api }: { api: Api }) {
             <Table.Tbody>
               {workflows.map((w) => (
                 <Table.Tr key={w.workflow}>
-                  <Table.Td><Anchor href={`#/w/${w.workflow}`}>{w.workflow}</Anchor></Table.Td>
+                  <Table.Td>
+                    <Anchor href={`#/w/${w.workflow}`}>{w.workflow}</Anchor>
+                  </Table.Td>
                   <Table.Td>{w.people || ""}</Table.Td>
                   <Table.Td>{ago(w.changed)}</Table.Td>
                   <Table.Td>
-                    <Button size="compact-xs" variant="subtle" color="red" onClick={() => setLeaving(w.workflow)}>Delete</Button>
+                    <Button
+                      size="compact-xs"
+                      variant="subtle"
+                      color="red"
+                      onClick={() => setLeaving(w.workflow)}
+                    >
+                      Delete
+                    </Button>
                   </Table.Td>
                 </Table.Tr>
               ))}
@@ -84,11 +119,20 @@ export function Home({ api }: { api: Api }) {
           </Table>
         )}
         {leaving !== null && (
-          <Modal opened onClose={() => setLeaving(null)} title={`Delete the workflow “${leaving}”?`} closeButtonProps={{ "aria-label": "Close" }}>
+          <Modal
+            opened
+            onClose={() => setLeaving(null)}
+            title={`Delete the workflow “${leaving}”?`}
+            closeButtonProps={{ "aria-label": "Close" }}
+          >
             <Text>Its versions go with it. Its recordings stay.</Text>
             <Group mt="sm" justify="end">
-              <Button size="xs" variant="default" data-autofocus onClick={() => setLeaving(null)}>Cancel</Button>
-              <Button size="xs" color="red" onClick={() => remove(leaving)}>Delete it</Button>
+              <Button size="xs" variant="default" data-autofocus onClick={() => setLeaving(null)}>
+                Cancel
+              </Button>
+              <Button size="xs" color="red" onClick={() => remove(leaving)}>
+                Delete it
+              </Button>
             </Group>
           </Modal>
         )}

@@ -9,7 +9,11 @@ export function History({ execution }: { execution: Execution }) {
   return (
     <div>
       <h4>What happened</h4>
-      {deeds.length === 0 && <Text size="xs" c="dimmed">nothing yet</Text>}
+      {deeds.length === 0 && (
+        <Text size="xs" c="dimmed">
+          nothing yet
+        </Text>
+      )}
       <ol className="deeds" aria-label="What happened">
         {deeds.map((deed, i) => (
           <li key={deeds.length - i}>

@@ -24,7 +24,12 @@ export default function Live() {
   const [busy, setBusy] = useState(false);
   const operator = operators.find((o) => o.id === selected) ?? null;
   const active = isActive(execution);
-  if (execution === null) return <Text size="sm" c="dimmed">Run the workflow: while it runs it can be looked into, changed and watched here.</Text>;
+  if (execution === null)
+    return (
+      <Text size="sm" c="dimmed">
+        Run the workflow: while it runs it can be looked into, changed and watched here.
+      </Text>
+    );
   const id = execution.execution;
   const ask = <T,>(asked: Promise<T>, then: (answer: T) => void = () => undefined): void => {
     setBusy(true);
@@ -38,14 +43,36 @@ export default function Live() {
         <h4>Epochs</h4>
         <Progress value={100 * (execution.progress?.fraction ?? 0)} aria-label="Share of the input" />
         <Text size="xs">
-          {Math.floor(100 * (execution.progress?.fraction ?? 0))} % of the input, {execution.progress?.epoch ?? 0} epochs done
+          {Math.floor(100 * (execution.progress?.fraction ?? 0))} % of the input,{" "}
+          {execution.progress?.epoch ?? 0} epochs done
           {execution.progress?.note ? `; ${execution.progress.note}` : ""}
         </Text>
-        {active && <Watch edges={edges.map((e) => ({ id: e.id, from: nameOf(operators, e.source), to: nameOf(operators, e.target) }))} />}
+        {active && (
+          <Watch
+            edges={edges.map((e) => ({
+              id: e.id,
+              from: nameOf(operators, e.source),
+              to: nameOf(operators, e.target),
+            }))}
+          />
+        )}
         {execution.watches.map((w, i) => (
           <Text key={i} size="xs">
-            👁 {w.operator}: {w.condition ?? `${w.tuples} tuples`}{w.pause || w.tuples !== null ? ", pauses" : ""} <Text span c="dimmed">{w.by}</Text>{" "}
-            {active && <button type="button" className="plain" aria-label={`Take back the watch on ${w.operator}`} onClick={() => ask(steer.unwatch(api, id, person.name, w.name))}>✕</button>}
+            👁 {w.operator}: {w.condition ?? `${w.tuples} tuples`}
+            {w.pause || w.tuples !== null ? ", pauses" : ""}{" "}
+            <Text span c="dimmed">
+              {w.by}
+            </Text>{" "}
+            {active && (
+              <button
+                type="button"
+                className="plain"
+                aria-label={`Take back the watch on ${w.operator}`}
+                onClick={() => ask(steer.unwatch(api, id, person.name, w.name))}
+              >
+                ✕
+              </button>
+            )}
           </Text>
         ))}
       </div>
@@ -53,23 +80,69 @@ export default function Live() {
         <h4>{operator ? operator.name : "Choose an operator on the canvas"}</h4>
         {figures && (
           <Text size="xs">
-            {count(figures.taken)} tuples{figures.a_tuple !== null ? `, ${duration(figures.a_tuple)} each` : ""}, {count(figures.rate)} a second, {count(figures.queue)} waiting
+            {count(figures.taken)} tuples
+            {figures.a_tuple !== null ? `, ${duration(figures.a_tuple)} each` : ""}, {count(figures.rate)} a
+            second, {count(figures.queue)} waiting
           </Text>
         )}
         {operator && active && (
           <Group gap={6} my={4}>
-            {python && <Button size="compact-xs" disabled={busy} onClick={() => ask(steer.inspect(api, id, person.name, operator.name), setSeen)}>Inspect</Button>}
-            <Button size="compact-xs" variant="light" disabled={busy} onClick={() => ask(steer.mark(api, id, person.name, operator.name, ""), (made) => tell(`Marked as ${made.interaction}: the panel Time has it when its epoch is over.`))}>Mark this moment</Button>
-          </Group>
-        )}
-        {operator && active && (python || !["values", "read", "table", "sink", "write"].includes(operator.op)) && (
-          <Group gap={6} my={4} align="end">
-            <Select size="xs" w={200} label="consistency" data={CONSISTENCY} value={consistency} allowDeselect={false} onChange={(c) => c && setConsistency(c as Consistency)} />
-            <Button size="xs" variant="light" disabled={busy} onClick={() => ask(steer.modify(api, id, person.name, { [operator.name]: python ? String(operator.fields.code ?? "") : operator.fields }, consistency))}>
-              Apply {python ? "the code" : "its fields"} to this run
+            {python && (
+              <Button
+                size="compact-xs"
+                disabled={busy}
+                onClick={() => ask(steer.inspect(api, id, person.name, operator.name), setSeen)}
+              >
+                Inspect
+              </Button>
+            )}
+            <Button
+              size="compact-xs"
+              variant="light"
+              disabled={busy}
+              onClick={() =>
+                ask(steer.mark(api, id, person.name, operator.name, ""), (made) =>
+                  tell(`Marked as ${made.interaction}: the panel Time has it when its epoch is over.`),
+                )
+              }
+            >
+              Mark this moment
             </Button>
           </Group>
         )}
+        {operator &&
+          active &&
+          (python || !["values", "read", "table", "sink", "write"].includes(operator.op)) && (
+            <Group gap={6} my={4} align="end">
+              <Select
+                size="xs"
+                w={200}
+                label="consistency"
+                data={CONSISTENCY}
+                value={consistency}
+                allowDeselect={false}
+                onChange={(c) => c && setConsistency(c as Consistency)}
+              />
+              <Button
+                size="xs"
+                variant="light"
+                disabled={busy}
+                onClick={() =>
+                  ask(
+                    steer.modify(
+                      api,
+                      id,
+                      person.name,
+                      { [operator.name]: python ? String(operator.fields.code ?? "") : operator.fields },
+                      consistency,
+                    ),
+                  )
+                }
+              >
+                Apply {python ? "the code" : "its fields"} to this run
+              </Button>
+            </Group>
+          )}
         {seen && operator?.name === seen.operator && <Seen seen={seen} />}
       </div>
       <History execution={execution} />
@@ -85,8 +158,14 @@ function Seen({ seen }: { seen: Inspection }) {
         {seen.note ? `; ${seen.note}` : ""}
       </Text>
       <StateTable label={`State of ${seen.operator} now`} state={seen.state} />
-      {seen.in_flight !== null && <Text size="xs" fw={600}>In flight: {seen.in_flight.length + seen.more}</Text>}
-      {(seen.in_flight ?? []).slice(0, 5).map((row, i) => <div key={i}>{brief(row, 140)}</div>)}
+      {seen.in_flight !== null && (
+        <Text size="xs" fw={600}>
+          In flight: {seen.in_flight.length + seen.more}
+        </Text>
+      )}
+      {(seen.in_flight ?? []).slice(0, 5).map((row, i) => (
+        <div key={i}>{brief(row, 140)}</div>
+      ))}
     </div>
   );
 }
@@ -102,18 +181,39 @@ function Watch({ edges }: { edges: { id: string; from: string; to: string }[] })
       onSubmit={(event) => {
         event.preventDefault();
         if (execution && chosen && condition.trim()) {
-          steer.watch(api, execution.execution, person.name, chosen.to, condition, pause).then(() => setCondition(""), tell);
+          steer
+            .watch(api, execution.execution, person.name, chosen.to, condition, pause)
+            .then(() => setCondition(""), tell);
         }
       }}
     >
       <Group gap={6} align="end" my={4}>
         <Select
-          size="xs" w={140} label="watch the edge" placeholder="choose one" value={chosen?.id ?? null} onChange={setEdge}
+          size="xs"
+          w={140}
+          label="watch the edge"
+          placeholder="choose one"
+          value={chosen?.id ?? null}
+          onChange={setEdge}
           data={edges.map((e) => ({ value: e.id, label: `${e.from} → ${e.to}` }))}
         />
-        <TextInput size="xs" w={150} label="for tuples with" placeholder="amount > 1000, or a number" value={condition} onChange={(e) => setCondition(e.currentTarget.value)} />
-        <Checkbox size="xs" label="pause" checked={pause} onChange={(e) => setPause(e.currentTarget.checked)} />
-        <Button size="xs" variant="light" type="submit" disabled={!chosen || !condition.trim()}>Watch</Button>
+        <TextInput
+          size="xs"
+          w={150}
+          label="for tuples with"
+          placeholder="amount > 1000, or a number"
+          value={condition}
+          onChange={(e) => setCondition(e.currentTarget.value)}
+        />
+        <Checkbox
+          size="xs"
+          label="pause"
+          checked={pause}
+          onChange={(e) => setPause(e.currentTarget.checked)}
+        />
+        <Button size="xs" variant="light" type="submit" disabled={!chosen || !condition.trim()}>
+          Watch
+        </Button>
       </Group>
     </form>
   );

@@ -16,11 +16,17 @@ export function Steering() {
   };
   const id = execution.execution;
   if (["paused", "pausing"].includes(execution.status)) {
-    return <Button size="xs" disabled={busy} onClick={() => ask(steer.resume(api, id, person.name))}>▶ Resume</Button>;
+    return (
+      <Button size="xs" disabled={busy} onClick={() => ask(steer.resume(api, id, person.name))}>
+        ▶ Resume
+      </Button>
+    );
   }
   return (
     <Button
-      size="xs" variant="light" disabled={busy || !["running", "holding"].includes(execution.status)}
+      size="xs"
+      variant="light"
+      disabled={busy || !["running", "holding"].includes(execution.status)}
       onClick={() => ask(steer.pause(api, id, person.name))}
     >
       ⏸ Pause
@@ -33,11 +39,19 @@ function AtAnError() {
   const choose = (what: OnError) => () => setChosen(keepOnError(localStorage, what));
   return (
     <Menu>
-      <Menu.Target><Button size="xs" px={6} variant="light" aria-label="How to run">▾</Button></Menu.Target>
+      <Menu.Target>
+        <Button size="xs" px={6} variant="light" aria-label="How to run">
+          ▾
+        </Button>
+      </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>A tuple that a Python operator raises on</Menu.Label>
-        <Menu.Item role="menuitemradio" aria-checked={chosen === "hold"} onClick={choose("hold")}>{chosen === "hold" ? "● " : "○ "}waits for a decision</Menu.Item>
-        <Menu.Item role="menuitemradio" aria-checked={chosen === "fail"} onClick={choose("fail")}>{chosen === "fail" ? "● " : "○ "}ends the run</Menu.Item>
+        <Menu.Item role="menuitemradio" aria-checked={chosen === "hold"} onClick={choose("hold")}>
+          {chosen === "hold" ? "● " : "○ "}waits for a decision
+        </Menu.Item>
+        <Menu.Item role="menuitemradio" aria-checked={chosen === "fail"} onClick={choose("fail")}>
+          {chosen === "fail" ? "● " : "○ "}ends the run
+        </Menu.Item>
       </Menu.Dropdown>
     </Menu>
   );

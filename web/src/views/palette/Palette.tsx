@@ -30,7 +30,12 @@ export function Palette() {
   return (
     <nav className="palette" aria-label="Palette">
       <TextInput
-        ref={input} size="xs" placeholder="Search operators ( / )" aria-label="Search operators" value={query} mb="xs"
+        ref={input}
+        size="xs"
+        placeholder="Search operators ( / )"
+        aria-label="Search operators"
+        value={query}
+        mb="xs"
         onChange={(e) => setQuery(e.currentTarget.value)}
         onKeyDown={(e) => {
           if (e.key === "Enter" && found[0]) {
@@ -39,14 +44,25 @@ export function Palette() {
           }
         }}
       />
-      {found.length === 0 && <Text size="sm" c="dimmed">No operator has “{query}” in its name or description.</Text>}
+      {found.length === 0 && (
+        <Text size="sm" c="dimmed">
+          No operator has “{query}” in its name or description.
+        </Text>
+      )}
       {grouped(found).map(([group, members]) => (
         <section key={group} aria-label={group}>
-          <Text size="xs" fw={700} c="dimmed" mt={6}>{group}</Text>
+          <Text size="xs" fw={700} c="dimmed" mt={6}>
+            {group}
+          </Text>
           {members.map((kind) => (
             <button
-              key={kind.key} type="button" className="kind" title={kind.description} draggable
-              data-kind={kind.key} onClick={() => add(kind)}
+              key={kind.key}
+              type="button"
+              className="kind"
+              title={kind.description}
+              draggable
+              data-kind={kind.key}
+              onClick={() => add(kind)}
               onDragStart={(e) => e.dataTransfer.setData(DRAGGED, kind.key)}
             >
               {kind.title}

@@ -23,7 +23,11 @@ export function Following() {
       if (state === undefined) return follow(null); // they have left
       const place = (state.place ?? null) as Place | null;
       const view = (state.view ?? null) as View | null;
-      const now = { place: JSON.stringify(place), selected: (state.selected ?? null) as string | null, view: JSON.stringify(view) };
+      const now = {
+        place: JSON.stringify(place),
+        selected: (state.selected ?? null) as string | null,
+        view: JSON.stringify(view),
+      };
       if (now.selected !== before.selected && now.selected !== null) select(now.selected);
       if (now.view !== before.view && view) void flow.setViewport(view);
       if (now.place !== before.place) {

@@ -11,7 +11,11 @@ export function People() {
   useEffect(() => {
     const look = (): void => {
       const states = [...connection.awareness.getStates().entries()];
-      setOthers(states.filter(([c]) => c !== connection.awareness.clientID).flatMap(([client, s]) => (s.user ? [{ client, person: s.user as Person }] : [])));
+      setOthers(
+        states
+          .filter(([c]) => c !== connection.awareness.clientID)
+          .flatMap(([client, s]) => (s.user ? [{ client, person: s.user as Person }] : [])),
+      );
     };
     look();
     connection.awareness.on("change", look);
@@ -20,16 +24,25 @@ export function People() {
   return (
     <Group gap={4} wrap="nowrap" role="list" aria-label="People">
       <Tooltip label={`${person.name} (you)`}>
-        <Badge role="listitem" color={person.color} variant="outline" tt="none">{person.name}</Badge>
+        <Badge role="listitem" color={person.color} variant="outline" tt="none">
+          {person.name}
+        </Badge>
       </Tooltip>
       {others.map(({ client, person: other }) => (
         <div key={client} role="listitem">
           <Tooltip label={following === client ? `Stop following ${other.name}` : `Follow ${other.name}`}>
             <Badge
-              component="button" type="button" color={other.color} variant="filled" tt="none" style={{ cursor: "pointer" }}
-              aria-pressed={following === client} onClick={() => follow(following === client ? null : client)}
+              component="button"
+              type="button"
+              color={other.color}
+              variant="filled"
+              tt="none"
+              style={{ cursor: "pointer" }}
+              aria-pressed={following === client}
+              onClick={() => follow(following === client ? null : client)}
             >
-              {following === client ? "👣 " : ""}{other.name}
+              {following === client ? "👣 " : ""}
+              {other.name}
             </Badge>
           </Tooltip>
         </div>

@@ -30,8 +30,14 @@ function Empty() {
   const general = checked.problems.filter((p) => p.operator === null);
   return (
     <Stack gap="xs">
-      {general.map((p, i) => <Alert key={i} variant="default" title={`⚠ ${p.message}`}>{p.hint}</Alert>)}
-      <Text size="sm" c="dimmed">Choose an operator on the canvas to see its fields, or add one from the palette.</Text>
+      {general.map((p, i) => (
+        <Alert key={i} variant="default" title={`⚠ ${p.message}`}>
+          {p.hint}
+        </Alert>
+      ))}
+      <Text size="sm" c="dimmed">
+        Choose an operator on the canvas to see its fields, or add one from the palette.
+      </Text>
     </Stack>
   );
 }
@@ -49,10 +55,14 @@ function Form({ operator }: { operator: Operator }) {
   return (
     <Stack gap="sm">
       <Group justify="space-between" wrap="nowrap" gap={4}>
-        <Badge tt="none" variant="default">{operator.op}</Badge>
+        <Badge tt="none" variant="default">
+          {operator.op}
+        </Badge>
         <Part operator={operator} />
         <Button
-          size="compact-xs" variant="subtle" color="red"
+          size="compact-xs"
+          variant="subtle"
+          color="red"
           onClick={() => {
             shared.remove([operator.id]);
             select(null);
@@ -62,13 +72,25 @@ function Form({ operator }: { operator: Operator }) {
         </Button>
       </Group>
       <Name operator={operator} />
-      <Text size="xs" c="dimmed" style={{ whiteSpace: "pre-line" }}>{kind.description.replaceAll("`", "").replace(/([^\n])\n(?![\n-])/g, "$1 ")}</Text>
-      {problems.map((p, i) => <Alert key={i} color="red" title={p.message} p="xs">{p.hint}</Alert>)}
-      {fieldsOf(kind).map((field) => <Input key={field.name} operator={operator} field={field} inputs={inputs} />)}
+      <Text size="xs" c="dimmed" style={{ whiteSpace: "pre-line" }}>
+        {kind.description.replaceAll("`", "").replace(/([^\n])\n(?![\n-])/g, "$1 ")}
+      </Text>
+      {problems.map((p, i) => (
+        <Alert key={i} color="red" title={p.message} p="xs">
+          {p.hint}
+        </Alert>
+      ))}
+      {fieldsOf(kind).map((field) => (
+        <Input key={field.name} operator={operator} field={field} inputs={inputs} />
+      ))}
       {columns.length > 0 && (
         <div>
-          <Text size="xs" fw={600}>Columns it gives</Text>
-          <Text size="xs" c="dimmed">{columns.map((c) => `${c.name} ${c.type}`).join(", ")}</Text>
+          <Text size="xs" fw={600}>
+            Columns it gives
+          </Text>
+          <Text size="xs" c="dimmed">
+            {columns.map((c) => `${c.name} ${c.type}`).join(", ")}
+          </Text>
         </div>
       )}
     </Stack>
@@ -81,12 +103,22 @@ function Part({ operator }: { operator: Operator }) {
   const on = operator.fields.enabled !== false;
   const run = (): void => {
     setMoment(null);
-    connection.flush().then(() => runTo(api, id, operator.name, person.name)).catch(tell);
+    connection
+      .flush()
+      .then(() => runTo(api, id, operator.name, person.name))
+      .catch(tell);
   };
   return (
     <Group gap={2} wrap="nowrap">
-      <Button size="compact-xs" variant="subtle" disabled={isActive(execution)} onClick={run}>Run to here</Button>
-      <Button size="compact-xs" variant="subtle" aria-pressed={!on} onClick={() => shared.setField(operator.id, "enabled", on ? false : undefined)}>
+      <Button size="compact-xs" variant="subtle" disabled={isActive(execution)} onClick={run}>
+        Run to here
+      </Button>
+      <Button
+        size="compact-xs"
+        variant="subtle"
+        aria-pressed={!on}
+        onClick={() => shared.setField(operator.id, "enabled", on ? false : undefined)}
+      >
         {on ? "Disable" : "Enable"}
       </Button>
     </Group>
@@ -100,7 +132,10 @@ function Name({ operator }: { operator: Operator }) {
   useEffect(() => setText(operator.name), [operator.name]);
   return (
     <TextInput
-      label="name" size="xs" value={text} error={problem}
+      label="name"
+      size="xs"
+      value={text}
+      error={problem}
       onChange={(e) => {
         setText(e.currentTarget.value);
         setProblem(shared.rename(operator.id, e.currentTarget.value));
@@ -123,16 +158,26 @@ function Input({ operator, field, inputs }: { operator: Operator; field: Field; 
   const set = (given: Json | undefined): void => shared.setField(operator.id, field.name, given);
   useEffect(() => {
     // somebody else's edit, or an undo: what stands here already means the same stays as it was typed
-    setText((now) => (JSON.stringify(parse(field, now).value) === JSON.stringify(value) ? now : shown(field, value)));
+    setText((now) =>
+      JSON.stringify(parse(field, now).value) === JSON.stringify(value) ? now : shown(field, value),
+    );
     setProblem(null);
   }, [JSON.stringify(value)]);
-  const path = (operator.op === "read" && field.name === "path") || (operator.op === "query" && field.name === "database");
+  const path =
+    (operator.op === "read" && field.name === "path") ||
+    (operator.op === "query" && field.name === "database");
   useEffect(() => {
     if (path) api.files().then((found) => setFiles(found.map((f) => f.path)), tell);
   }, [path, api, tell]);
 
   const label = field.required ? `${field.label} *` : field.label;
-  const common = { label, "aria-label": field.label, description: field.help, size: "xs" as const, error: problem };
+  const common = {
+    label,
+    "aria-label": field.label,
+    description: field.help,
+    size: "xs" as const,
+    error: problem,
+  };
   const typed = (given: string): void => {
     setText(given);
     const parsed = parse(field, given);
@@ -143,19 +188,34 @@ function Input({ operator, field, inputs }: { operator: Operator; field: Field; 
     const shared_text = shared.text(operator.id, field.name);
     return (
       <div className="code">
-        <Text size="xs" fw={500}>{label}</Text>
-        <Suspense fallback={<Text size="xs">…</Text>}>{shared_text && <CodeEditor text={shared_text} />}<Trial operator={operator} /></Suspense>
+        <Text size="xs" fw={500}>
+          {label}
+        </Text>
+        <Suspense fallback={<Text size="xs">…</Text>}>
+          {shared_text && <CodeEditor text={shared_text} />}
+          <Trial operator={operator} />
+        </Suspense>
       </div>
     );
   }
   if (field.kind === "flag") {
-    return <Switch {...common} checked={value === true} onChange={(e) => set(e.currentTarget.checked ? true : undefined)} />;
+    return (
+      <Switch
+        {...common}
+        checked={value === true}
+        onChange={(e) => set(e.currentTarget.checked ? true : undefined)}
+      />
+    );
   }
   if (field.kind === "choice") {
     return (
       <Select
-        {...common} data={field.choices} value={typeof value === "string" ? value : null} clearable={!field.required}
-        placeholder={field.placeholder} onChange={(chosen) => set(chosen ?? undefined)}
+        {...common}
+        data={field.choices}
+        value={typeof value === "string" ? value : null}
+        clearable={!field.required}
+        placeholder={field.placeholder}
+        onChange={(chosen) => set(chosen ?? undefined)}
       />
     );
   }
@@ -163,28 +223,74 @@ function Input({ operator, field, inputs }: { operator: Operator; field: Field; 
   if (sql !== null) {
     return (
       <Suspense fallback={<Text size="xs">…</Text>}>
-        <SqlEditor field={field} form={sql} label={label} value={text} columns={inputs} problem={problem} hint={hintOf(field)} onChange={typed} />
+        <SqlEditor
+          field={field}
+          form={sql}
+          label={label}
+          value={text}
+          columns={inputs}
+          problem={problem}
+          hint={hintOf(field)}
+          onChange={typed}
+        />
       </Suspense>
     );
   }
   const list = `names-${operator.id}-${field.name}`;
   const named = field.kind === "text" && COLUMN_FIELDS.includes(field.name);
   const known = field.offers.length > 0 ? field.offers : path ? files : columns;
-  const several = field.kind === "texts" || field.kind === "mapping" || field.kind === "json" || field.kind === "expression";
+  const several =
+    field.kind === "texts" ||
+    field.kind === "mapping" ||
+    field.kind === "json" ||
+    field.kind === "expression";
   return (
     <div>
       {several ? (
-        <Textarea {...common} autosize minRows={1} maxRows={8} value={text} spellCheck={false} placeholder={hintOf(field)} onChange={(e) => typed(e.currentTarget.value)} />
+        <Textarea
+          {...common}
+          autosize
+          minRows={1}
+          maxRows={8}
+          value={text}
+          spellCheck={false}
+          placeholder={hintOf(field)}
+          onChange={(e) => typed(e.currentTarget.value)}
+        />
       ) : (
-        <TextInput {...common} value={text} placeholder={field.placeholder} spellCheck={false} list={named ? list : undefined} onChange={(e) => typed(e.currentTarget.value)} />
+        <TextInput
+          {...common}
+          value={text}
+          placeholder={field.placeholder}
+          spellCheck={false}
+          list={named ? list : undefined}
+          onChange={(e) => typed(e.currentTarget.value)}
+        />
       )}
-      {named && <datalist id={list}>{columns.map((c) => <option key={c} value={c} />)}</datalist>}
+      {named && (
+        <datalist id={list}>
+          {columns.map((c) => (
+            <option key={c} value={c} />
+          ))}
+        </datalist>
+      )}
       {known.length > 0 && (several || path) && field.kind !== "json" && (
         <Group gap={4} mt={4} aria-label={`Names for ${field.label}`}>
           {known.slice(0, 12).map((name) => (
             <Button
-              key={name} size="compact-xs" variant="default" fw={400}
-              onClick={() => typed(text.trim() === "" ? name : field.kind === "texts" ? `${text.trimEnd()}\n${name}` : `${text} ${name}`)}
+              key={name}
+              size="compact-xs"
+              variant="default"
+              fw={400}
+              onClick={() =>
+                typed(
+                  text.trim() === ""
+                    ? name
+                    : field.kind === "texts"
+                      ? `${text.trimEnd()}\n${name}`
+                      : `${text} ${name}`,
+                )
+              }
             >
               {name}
             </Button>

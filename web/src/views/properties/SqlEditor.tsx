@@ -1,4 +1,10 @@
-import { type CompletionContext, type CompletionResult, autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
+import {
+  type CompletionContext,
+  type CompletionResult,
+  autocompletion,
+  closeBrackets,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
@@ -50,7 +56,12 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
       const options = offers(latest.current.columns, await sparkFunctions(api));
       return {
         from: word?.from ?? context.pos,
-        options: options.map((o) => ({ label: o.label, detail: o.detail, apply: o.apply, boost: o.rank * 30 })),
+        options: options.map((o) => ({
+          label: o.label,
+          detail: o.detail,
+          apply: o.apply,
+          boost: o.rank * 30,
+        })),
         validFor: /^[\w`]*$/,
       };
     };
@@ -68,7 +79,8 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
           placeholder(hint),
           EditorView.contentAttributes.of({ "aria-label": field.label, spellcheck: "false" }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged && !update.transactions.some((t) => t.isUserEvent("other"))) latest.current.onChange(update.state.doc.toString());
+            if (update.docChanged && !update.transactions.some((t) => t.isUserEvent("other")))
+              latest.current.onChange(update.state.doc.toString());
           }),
         ],
       }),
@@ -85,11 +97,28 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
   }, [value]);
 
   return (
-    <Input.Wrapper label={label} description={field.help} size="xs" error={problem} className="sql" labelElement="div">
+    <Input.Wrapper
+      label={label}
+      description={field.help}
+      size="xs"
+      error={problem}
+      className="sql"
+      labelElement="div"
+    >
       <div ref={place} />
-      {problem === null && said.map((s, i) => (
-        <Text key={i} size="xs" role="status" c="red" component="pre" style={{ whiteSpace: "pre-wrap", margin: 0 }}>⚠ {s}</Text>
-      ))}
+      {problem === null &&
+        said.map((s, i) => (
+          <Text
+            key={i}
+            size="xs"
+            role="status"
+            c="red"
+            component="pre"
+            style={{ whiteSpace: "pre-wrap", margin: 0 }}
+          >
+            ⚠ {s}
+          </Text>
+        ))}
     </Input.Wrapper>
   );
 }
@@ -107,7 +136,15 @@ function useSaid(field: Field, form: SqlForm, text: string, columns: Column[]): 
       Promise.all(asked.slice(0, 30).map(({ sql }) => checkSql(api, sql, columns, form))).then(
         (found) => {
           if (!current) return;
-          setSaid(found.flatMap(({ problem }, i) => (problem ? [`${asked.length > 1 ? `line ${asked[i]!.line}: ` : ""}${problem.message} ${problem.hint ?? ""}`.trim()] : [])));
+          setSaid(
+            found.flatMap(({ problem }, i) =>
+              problem
+                ? [
+                    `${asked.length > 1 ? `line ${asked[i]!.line}: ` : ""}${problem.message} ${problem.hint ?? ""}`.trim(),
+                  ]
+                : [],
+            ),
+          );
         },
         () => current && setSaid([]), // the server is away; the header says so
       );

@@ -15,22 +15,65 @@ export function Results({ recording }: { recording: Recording }) {
   const [where, setWhere] = useState("");
   const [asked, setAsked] = useState("");
   const [columns, setColumns] = useState(false);
-  if (sink === null) return <Text size="sm" c="dimmed">This workflow keeps no rows: end it with a “sink”.</Text>;
+  if (sink === null)
+    return (
+      <Text size="sm" c="dimmed">
+        This workflow keeps no rows: end it with a “sink”.
+      </Text>
+    );
   return (
     <div style={{ display: "flex", flexDirection: "column", height: "100%" }}>
       <Group gap="xs" mb={4}>
-        <Select size="xs" w={140} aria-label="Sink" data={recording.sinks} value={sink} onChange={(s) => s && setSink(s)} allowDeselect={false} />
+        <Select
+          size="xs"
+          w={140}
+          aria-label="Sink"
+          data={recording.sinks}
+          value={sink}
+          onChange={(s) => s && setSink(s)}
+          allowDeselect={false}
+        />
         <form
           onSubmit={(e) => {
             e.preventDefault();
             setAsked(where);
           }}
         >
-          <TextInput size="xs" w={320} aria-label="Filter" placeholder="filter by SQL, then Enter: amount > 100" value={where} onChange={(e) => setWhere(e.currentTarget.value)} />
+          <TextInput
+            size="xs"
+            w={320}
+            aria-label="Filter"
+            placeholder="filter by SQL, then Enter: amount > 100"
+            value={where}
+            onChange={(e) => setWhere(e.currentTarget.value)}
+          />
         </form>
-        <Button size="xs" variant={columns ? "filled" : "default"} aria-pressed={columns} onClick={() => setColumns(!columns)}>Columns in figures</Button>
+        <Button
+          size="xs"
+          variant={columns ? "filled" : "default"}
+          aria-pressed={columns}
+          onClick={() => setColumns(!columns)}
+        >
+          Columns in figures
+        </Button>
       </Group>
-      {columns ? <Suspense><Statistics key={`${recording.epochs}/${sink}/${asked}`} run={recording.run} sink={sink} where={asked} /></Suspense> : <Grid key={`${recording.run}/${recording.epochs}/${recording.status}/${sink}/${asked}`} run={recording.run} sink={sink} where={asked} />}
+      {columns ? (
+        <Suspense>
+          <Statistics
+            key={`${recording.epochs}/${sink}/${asked}`}
+            run={recording.run}
+            sink={sink}
+            where={asked}
+          />
+        </Suspense>
+      ) : (
+        <Grid
+          key={`${recording.run}/${recording.epochs}/${recording.status}/${sink}/${asked}`}
+          run={recording.run}
+          sink={sink}
+          where={asked}
+        />
+      )}
     </div>
   );
 }
@@ -44,25 +87,57 @@ function Grid({ run, sink, where }: { run: string; sink: string; where: string }
     const query: Record<string, string> = {};
     if (where) query.where = where;
     if (sort) Object.assign(query, { sort: sort.column, descending: String(sort.down) });
-    return new Pages((start, size) => api.page(run, sink, { ...query, start: String(start), count: String(size) }), changed);
+    return new Pages(
+      (start, size) => api.page(run, sink, { ...query, start: String(start), count: String(size) }),
+      changed,
+    );
   }, [api, run, sink, where, sort]);
   useEffect(() => void pages.fetch(0), [pages]);
-  const rows = useVirtualizer({ count: pages.total ?? 0, getScrollElement: () => box.current, estimateSize: () => 26, overscan: 10 });
+  const rows = useVirtualizer({
+    count: pages.total ?? 0,
+    getScrollElement: () => box.current,
+    estimateSize: () => 26,
+    overscan: 10,
+  });
 
-  if (pages.problem) return <Text size="sm" c="red" role="alert">{pages.problem.message}</Text>;
-  if (pages.total === null) return <Text size="sm" c="dimmed">Loading …</Text>;
+  if (pages.problem)
+    return (
+      <Text size="sm" c="red" role="alert">
+        {pages.problem.message}
+      </Text>
+    );
+  if (pages.total === null)
+    return (
+      <Text size="sm" c="dimmed">
+        Loading …
+      </Text>
+    );
   const order = (column: string): void =>
-    setSort((now) => (now?.column !== column ? { column, down: false } : now.down ? null : { column, down: true }));
+    setSort((now) =>
+      now?.column !== column ? { column, down: false } : now.down ? null : { column, down: true },
+    );
   return (
     <>
-      <Text size="xs" c="dimmed" role="status" aria-label="Row count">{count(pages.total)} rows</Text>
-      <div className="grid" ref={box} role="table" aria-label={`Result ${sink}`} aria-rowcount={pages.total} tabIndex={0}>
+      <Text size="xs" c="dimmed" role="status" aria-label="Row count">
+        {count(pages.total)} rows
+      </Text>
+      <div
+        className="grid"
+        ref={box}
+        role="table"
+        aria-label={`Result ${sink}`}
+        aria-rowcount={pages.total}
+        tabIndex={0}
+      >
         <div className="head" role="row">
-          <div className="cell number" role="columnheader">#</div>
+          <div className="cell number" role="columnheader">
+            #
+          </div>
           {pages.columns.map((c) => (
             <div key={c.name} className="cell" role="columnheader" title={c.type}>
               <button type="button" onClick={() => order(c.name)}>
-                {c.name}{sort?.column === c.name ? (sort.down ? " ▼" : " ▲") : ""}
+                {c.name}
+                {sort?.column === c.name ? (sort.down ? " ▼" : " ▲") : ""}
               </button>
             </div>
           ))}
@@ -71,10 +146,19 @@ function Grid({ run, sink, where }: { run: string; sink: string; where: string }
           {rows.getVirtualItems().map((item) => {
             const row = pages.row(item.index);
             return (
-              <div key={item.key} className="line" role="row" style={{ transform: `translateY(${item.start}px)` }}>
-                <div className="cell number" role="rowheader">{item.index + 1}</div>
+              <div
+                key={item.key}
+                className="line"
+                role="row"
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                <div className="cell number" role="rowheader">
+                  {item.index + 1}
+                </div>
                 {pages.columns.map((c) => (
-                  <div key={c.name} className="cell" role="cell">{row ? brief(row[c.name] ?? null) : "…"}</div>
+                  <div key={c.name} className="cell" role="cell">
+                    {row ? brief(row[c.name] ?? null) : "…"}
+                  </div>
                 ))}
               </div>
             );

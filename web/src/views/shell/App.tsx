@@ -18,7 +18,13 @@ export function App() {
   const id = /^#\/w\/([a-z0-9_-]+)/.exec(place)?.[1];
   if (id === undefined) return <Home api={api} />;
   return (
-    <Suspense fallback={<Center h="100%"><Loader /></Center>}>
+    <Suspense
+      fallback={
+        <Center h="100%">
+          <Loader />
+        </Center>
+      }
+    >
       <Workbench key={id} id={id} api={api} />
     </Suspense>
   );

@@ -3,18 +3,36 @@ import { Button, Menu } from "@mantine/core";
 import { type Form, exportLink } from "../../model/build";
 import { useBench } from "../../context";
 
-const FORMS: [Form, string][] = [["yaml", "YAML"], ["json", "JSON"], ["python", "Python"]];
+const FORMS: [Form, string][] = [
+  ["yaml", "YAML"],
+  ["json", "JSON"],
+  ["python", "Python"],
+];
 
 /** Commands by a click, and the workflow as a file. */
 export function Export() {
   const { id } = useBench();
   return (
     <>
-      <Button size="compact-xs" variant="default" onClick={() => window.dispatchEvent(new Event("samovar-commands"))}>Commands</Button>
+      <Button
+        size="compact-xs"
+        variant="default"
+        onClick={() => window.dispatchEvent(new Event("samovar-commands"))}
+      >
+        Commands
+      </Button>
       <Menu>
-        <Menu.Target><Button size="compact-xs" variant="default">Export</Button></Menu.Target>
+        <Menu.Target>
+          <Button size="compact-xs" variant="default">
+            Export
+          </Button>
+        </Menu.Target>
         <Menu.Dropdown>
-          {FORMS.map(([form, title]) => <Menu.Item key={form} component="a" {...exportLink(id, form)}>as {title}</Menu.Item>)}
+          {FORMS.map(([form, title]) => (
+            <Menu.Item key={form} component="a" {...exportLink(id, form)}>
+              as {title}
+            </Menu.Item>
+          ))}
         </Menu.Dropdown>
       </Menu>
     </>

@@ -1,4 +1,13 @@
-import { ActionIcon, Anchor, Badge, Button, Group, Text, TextInput, useMantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Anchor,
+  Badge,
+  Button,
+  Group,
+  Text,
+  TextInput,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useEffect } from "react";
 
 import { describe, isActive } from "../../model/executions";
@@ -13,7 +22,13 @@ import { Steering } from "../live/Steering";
 import { Versions } from "./Versions";
 import { useBench, useSnapshot, useStatus } from "../../context";
 
-export function Header({ executions, setPerson }: { executions: Execution[]; setPerson: (p: Person) => void }) {
+export function Header({
+  executions,
+  setPerson,
+}: {
+  executions: Execution[];
+  setPerson: (p: Person) => void;
+}) {
   const bench = useBench();
   const { api, id, shared, connection, execution, person, tell } = bench;
   const { name, operators, edges } = useSnapshot(shared);
@@ -24,7 +39,10 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
 
   const run = (): void => {
     bench.setMoment(null);
-    connection.flush().then(() => api.run(id, person.name, { on_error: onError(localStorage) })).catch(tell);
+    connection
+      .flush()
+      .then(() => api.run(id, person.name, { on_error: onError(localStorage) }))
+      .catch(tell);
   };
   const stop = (): void => {
     if (execution) api.stop(execution.execution, person.name).catch(tell);
@@ -42,12 +60,18 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
 
   return (
     <header>
-      <Anchor href="#/" fw={700}>Samovar</Anchor>
+      <Anchor href="#/" fw={700}>
+        Samovar
+      </Anchor>
       <Text fw={600}>{name}</Text>
       {active ? (
-        <Button size="xs" color="red" onClick={stop}>■ Stop</Button>
+        <Button size="xs" color="red" onClick={stop}>
+          ■ Stop
+        </Button>
       ) : (
-        <Button size="xs" onClick={run}>▶ Run</Button>
+        <Button size="xs" onClick={run}>
+          ▶ Run
+        </Button>
       )}
       <Steering />
       <Text size="sm" role="status" aria-label="Execution" truncate>
@@ -55,20 +79,40 @@ export function Header({ executions, setPerson }: { executions: Execution[]; set
         {ahead > 0 && execution?.status === "queued" ? `, ${ahead} before it` : ""}
       </Text>
       {status !== "connected" && (
-        <Badge color="orange.9" role="status">{status === "connecting" ? "connecting" : "offline: edits are kept"}</Badge>
+        <Badge color="orange.9" role="status">
+          {status === "connecting" ? "connecting" : "offline: edits are kept"}
+        </Badge>
       )}
       <Group ml="auto" gap="xs" wrap="nowrap">
-        <Button size="compact-xs" variant="default" onClick={() => shared.undo.undo()}>Undo</Button>
-        <Button size="compact-xs" variant="default" onClick={() => shared.undo.redo()}>Redo</Button>
-        <Button size="compact-xs" variant="default" onClick={() => shared.move(arrange(operators, edges))}>Arrange</Button>
+        <Button size="compact-xs" variant="default" onClick={() => shared.undo.undo()}>
+          Undo
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => shared.undo.redo()}>
+          Redo
+        </Button>
+        <Button size="compact-xs" variant="default" onClick={() => shared.move(arrange(operators, edges))}>
+          Arrange
+        </Button>
         <Versions />
         <Export />
         <People />
         <TextInput
-          size="xs" w={90} aria-label="Your name" value={person.name}
-          onChange={(e) => setPerson(keep(localStorage, { ...person, name: e.currentTarget.value.slice(0, 40) }))}
+          size="xs"
+          w={90}
+          aria-label="Your name"
+          value={person.name}
+          onChange={(e) =>
+            setPerson(keep(localStorage, { ...person, name: e.currentTarget.value.slice(0, 40) }))
+          }
         />
-        <ActionIcon variant="default" size="sm" aria-label="Light or dark" onClick={() => toggleColorScheme()}>◐</ActionIcon>
+        <ActionIcon
+          variant="default"
+          size="sm"
+          aria-label="Light or dark"
+          onClick={() => toggleColorScheme()}
+        >
+          ◐
+        </ActionIcon>
         <Help />
       </Group>
     </header>

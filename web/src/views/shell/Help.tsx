@@ -32,11 +32,18 @@ export function Help() {
   }, []);
   return (
     <>
-      <ActionIcon variant="default" size="sm" aria-label="Keys" onClick={() => setOpened(true)}>?</ActionIcon>
+      <ActionIcon variant="default" size="sm" aria-label="Keys" onClick={() => setOpened(true)}>
+        ?
+      </ActionIcon>
       <Modal opened={opened} onClose={() => setOpened(false)} title="Keys">
         <Table>
           <Table.Tbody>
-            {KEYS.map(([key, what]) => <Table.Tr key={key}><Table.Th>{key}</Table.Th><Table.Td>{what}</Table.Td></Table.Tr>)}
+            {KEYS.map(([key, what]) => (
+              <Table.Tr key={key}>
+                <Table.Th>{key}</Table.Th>
+                <Table.Td>{what}</Table.Td>
+              </Table.Tr>
+            ))}
           </Table.Tbody>
         </Table>
       </Modal>

@@ -43,11 +43,23 @@ export function Tour() {
   };
   return (
     <Paper className="tour" withBorder shadow="md" p="sm" role="dialog" aria-label="Tour">
-      <Text fw={700} size="sm">{step + 1} of {STEPS.length}: {shown.title}</Text>
+      <Text fw={700} size="sm">
+        {step + 1} of {STEPS.length}: {shown.title}
+      </Text>
       <Text size="sm">{shown.text}</Text>
       <Group justify="space-between" mt="xs">
-        <Button size="compact-xs" variant="subtle" onClick={end}>Skip</Button>
-        {step < STEPS.length - 1 ? <Button size="compact-xs" onClick={() => setStep(step + 1)}>Next</Button> : <Button size="compact-xs" onClick={end}>Done</Button>}
+        <Button size="compact-xs" variant="subtle" onClick={end}>
+          Skip
+        </Button>
+        {step < STEPS.length - 1 ? (
+          <Button size="compact-xs" onClick={() => setStep(step + 1)}>
+            Next
+          </Button>
+        ) : (
+          <Button size="compact-xs" onClick={end}>
+            Done
+          </Button>
+        )}
       </Group>
     </Paper>
   );

@@ -16,14 +16,21 @@ export function Versions() {
   return (
     <>
       <Menu onOpen={load}>
-        <Menu.Target><Button size="compact-xs" variant="default">Versions</Button></Menu.Target>
+        <Menu.Target>
+          <Button size="compact-xs" variant="default">
+            Versions
+          </Button>
+        </Menu.Target>
         <Menu.Dropdown>
           <Menu.Item onClick={() => setNaming(true)}>Name this version …</Menu.Item>
           <Menu.Divider />
           {versions.length === 0 && <Menu.Label>No versions yet</Menu.Label>}
           {versions.map((v) => (
             <Menu.Item key={v.version} onClick={() => void api.restore(id, v.version).catch(tell)}>
-              Restore “{v.name}” <Text span size="xs" c="dimmed">{v.by} {ago(v.at)}</Text>
+              Restore “{v.name}”{" "}
+              <Text span size="xs" c="dimmed">
+                {v.by} {ago(v.at)}
+              </Text>
             </Menu.Item>
           ))}
         </Menu.Dropdown>
@@ -42,23 +49,40 @@ function Naming({ close }: { close: () => void }) {
   const save = (): void => {
     setBusy(true);
     setProblem(null);
-    connection.flush()
+    connection
+      .flush()
       .then(() => api.saveVersion(id, name.trim(), person.name))
       .then(close, (error: Error) => setProblem(error.message))
       .finally(() => setBusy(false));
   };
   return (
-    <Modal opened onClose={close} title="Keep the workflow as it is now" closeButtonProps={{ "aria-label": "Close" }}>
+    <Modal
+      opened
+      onClose={close}
+      title="Keep the workflow as it is now"
+      closeButtonProps={{ "aria-label": "Close" }}
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault();
           if (name.trim() && !busy) save();
         }}
       >
-        <TextInput data-autofocus label="Name of the version" placeholder="before the new limit" value={name} error={problem} onChange={(e) => setName(e.currentTarget.value)} />
+        <TextInput
+          data-autofocus
+          label="Name of the version"
+          placeholder="before the new limit"
+          value={name}
+          error={problem}
+          onChange={(e) => setName(e.currentTarget.value)}
+        />
         <Group mt="sm" justify="end">
-          <Button size="xs" variant="default" onClick={close}>Cancel</Button>
-          <Button size="xs" type="submit" disabled={busy || !name.trim()}>Keep it</Button>
+          <Button size="xs" variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button size="xs" type="submit" disabled={busy || !name.trim()}>
+            Keep it
+          </Button>
         </Group>
       </form>
     </Modal>

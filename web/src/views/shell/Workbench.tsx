@@ -40,11 +40,22 @@ export default function Workbench({ id, api }: { id: string; api: Api }) {
     return () => connection.close();
   }, [id, api]);
 
-  if (opened === null || kinds.length === 0) return <Center h="100%"><Text c="dimmed">{problem?.message ?? "Opening …"}</Text></Center>;
+  if (opened === null || kinds.length === 0)
+    return (
+      <Center h="100%">
+        <Text c="dimmed">{problem?.message ?? "Opening …"}</Text>
+      </Center>
+    );
   return <Open id={id} api={api} kinds={kinds} {...opened} />;
 }
 
-function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; kinds: OperatorKind[] } & Opened) {
+function Open({
+  id,
+  api,
+  kinds,
+  shared,
+  connection,
+}: { id: string; api: Api; kinds: OperatorKind[] } & Opened) {
   const [selected, select] = useState<string | null>(null);
   const [executions, setExecutions] = useState<Execution[]>([]);
   const [moment, setMoment] = useState<Moment | null>(null);
@@ -59,10 +70,15 @@ function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; ki
   const checked = useChecks(api, id, shared, connection);
   const byKind = useMemo(() => new Map(kinds.map((k) => [k.op, k])), [kinds]);
 
-  useEffect(() => listen(socketUrl("/api/live"), (news) => {
-    if (news.kind === "notebook") setNoted((known) => ({ ...known, [news.data.run]: (known[news.data.run] ?? 0) + 1 }));
-    else setExecutions((known) => told(known, news));
-  }), []);
+  useEffect(
+    () =>
+      listen(socketUrl("/api/live"), (news) => {
+        if (news.kind === "notebook")
+          setNoted((known) => ({ ...known, [news.data.run]: (known[news.data.run] ?? 0) + 1 }));
+        else setExecutions((known) => told(known, news));
+      }),
+    [],
+  );
   useEffect(() => setScope(null), [moment]);
   useEffect(() => connection.awareness.setLocalStateField("user", person), [connection, person]);
   useEffect(() => connection.awareness.setLocalStateField("selected", selected), [connection, selected]);
@@ -70,13 +86,35 @@ function Open({ id, api, kinds, shared, connection }: { id: string; api: Api; ki
   const tell = useCallback((what: unknown) => setProblem(what), []);
   const execution = latest(executions, id);
   const bench: Bench = {
-    id, api, shared, connection, kinds: byKind, person, selected, select, checked, execution, moment, setMoment, edge, setEdge,
-    scope, setScope, visiting, visit, following, follow, noted, tell,
+    id,
+    api,
+    shared,
+    connection,
+    kinds: byKind,
+    person,
+    selected,
+    select,
+    checked,
+    execution,
+    moment,
+    setMoment,
+    edge,
+    setEdge,
+    scope,
+    setScope,
+    visiting,
+    visit,
+    following,
+    follow,
+    noted,
+    tell,
   };
   if (status === "gone") {
     return (
       <Center h="100%">
-        <Text>There is no workflow '{id}' here (any more). <a href="#/">All workflows</a></Text>
+        <Text>
+          There is no workflow '{id}' here (any more). <a href="#/">All workflows</a>
+        </Text>
       </Center>
     );
   }
@@ -105,8 +143,17 @@ function Problem({ problem, close }: { problem: unknown; close: () => void }) {
   const message = problem instanceof Error ? problem.message : String(problem);
   return (
     <Alert
-      color="red" title={message.split("\n")[0]} withCloseButton onClose={close} closeButtonLabel="Close"
-      role="alert" pos="absolute" top={10} left={10} right={10} style={{ zIndex: 20 }}
+      color="red"
+      title={message.split("\n")[0]}
+      withCloseButton
+      onClose={close}
+      closeButtonLabel="Close"
+      role="alert"
+      pos="absolute"
+      top={10}
+      left={10}
+      right={10}
+      style={{ zIndex: 20 }}
     >
       {problem instanceof ApiError ? problem.hint : null}
     </Alert>

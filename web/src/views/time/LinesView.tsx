@@ -22,18 +22,36 @@ export function LinesView({ run, moment, operator }: { run: string; moment: Mome
       current = false;
     };
   }, [api, run, moment, operator]);
-  if (problem) return <Text size="xs" c="dimmed">{problem}</Text>;
-  if (lines === null) return <Text size="xs" c="dimmed">Loading …</Text>;
+  if (problem)
+    return (
+      <Text size="xs" c="dimmed">
+        {problem}
+      </Text>
+    );
+  if (lines === null)
+    return (
+      <Text size="xs" c="dimmed">
+        Loading …
+      </Text>
+    );
   return (
     <ol className="lines" aria-label={`Lines of ${operator}`} style={{ paddingLeft: 0, listStyle: "none" }}>
       {lines.map((line, i) => {
         const then = i === 0 ? {} : line.locals; // locals are those before a line: what it did, the next one tells
-        const fresh = Object.entries(lines[i + 1]?.locals ?? {}).filter(([name, value]) => name !== "self" && brief(value, 60) !== brief(then[name] ?? null, 60));
+        const fresh = Object.entries(lines[i + 1]?.locals ?? {}).filter(
+          ([name, value]) => name !== "self" && brief(value, 60) !== brief(then[name] ?? null, 60),
+        );
         return (
           <li key={i}>
-            <small>{String(line.number).padStart(3)} </small>{line.text}
+            <small>{String(line.number).padStart(3)} </small>
+            {line.text}
             {line.event === "return" || line.event === "yield" ? <b> → {brief(line.value, 60)}</b> : null}
-            {fresh.length > 0 && <small>{"\n     "}{fresh.map(([name, value]) => `${name} = ${brief(value, 60)}`).join(", ")}</small>}
+            {fresh.length > 0 && (
+              <small>
+                {"\n     "}
+                {fresh.map(([name, value]) => `${name} = ${brief(value, 60)}`).join(", ")}
+              </small>
+            )}
           </li>
         );
       })}

@@ -47,39 +47,110 @@ export function MomentView({ run, moment, operator, python, go, aside }: Props) 
     travel.scope(api, run, moment.moment, { of, operator, number }).then(setScope, tell);
   };
   const changed = (name: string, key: Json | undefined): Change | undefined =>
-    moment.changes.find((c) => c.operator === operator && c.name === name && (key === undefined ? !c.keyed : c.keyed && full(c.key) === full(key)));
+    moment.changes.find(
+      (c) =>
+        c.operator === operator &&
+        c.name === name &&
+        (key === undefined ? !c.keyed : c.keyed && full(c.key) === full(key)),
+    );
   const lastChange = (name: string, key: Json | undefined): void =>
-    go(travel.lastChange(api, run, moment.moment, { operator, name, key: key ?? null, keyed: key !== undefined }).then((answer) => answer.found));
+    go(
+      travel
+        .lastChange(api, run, moment.moment, { operator, name, key: key ?? null, keyed: key !== undefined })
+        .then((answer) => answer.found),
+    );
 
   return (
     <div className="moment" role="region" aria-label="Moment" aria-busy={loaded !== asked}>
       <div>
-        <h4>Epoch {moment.epoch}{moment.last ? `, after a tuple of ${moment.last.operator}` : ""}</h4>
-        {moment.last?.row && <button type="button" className="plain" title="Show where this tuple went" onClick={() => light("taken")}><Row row={moment.last.row} /></button>}
+        <h4>
+          Epoch {moment.epoch}
+          {moment.last ? `, after a tuple of ${moment.last.operator}` : ""}
+        </h4>
+        {moment.last?.row && (
+          <button
+            type="button"
+            className="plain"
+            title="Show where this tuple went"
+            onClick={() => light("taken")}
+          >
+            <Row row={moment.last.row} />
+          </button>
+        )}
         {moment.last && moment.last.outputs.length > 0 && (
-          <Text size="xs" component="div">gave {moment.last.outputs.map((o, i) => (
-            <div key={i}><button type="button" className="plain" title="Show where this tuple went" onClick={() => light("given", i)}>{brief(o, 120)}</button></div>
-          ))}</Text>
+          <Text size="xs" component="div">
+            gave{" "}
+            {moment.last.outputs.map((o, i) => (
+              <div key={i}>
+                <button
+                  type="button"
+                  className="plain"
+                  title="Show where this tuple went"
+                  onClick={() => light("given", i)}
+                >
+                  {brief(o, 120)}
+                </button>
+              </div>
+            ))}
+          </Text>
         )}
         <h4>What changed</h4>
-        {moment.changes.length === 0 && <Text size="xs" c="dimmed">no state</Text>}
+        {moment.changes.length === 0 && (
+          <Text size="xs" c="dimmed">
+            no state
+          </Text>
+        )}
         <table aria-label="Changes">
-          <tbody>{moment.changes.map((c, i) => <ChangeRow key={i} change={c} />)}</tbody>
+          <tbody>
+            {moment.changes.map((c, i) => (
+              <ChangeRow key={i} change={c} />
+            ))}
+          </tbody>
         </table>
       </div>
       <div>
         <Group gap="xs">
           <h4>State of {operator}</h4>
-          {python && <Button size="compact-xs" variant={lines ? "filled" : "default"} aria-pressed={lines} onClick={() => setLines(!lines)}>Lines</Button>}
+          {python && (
+            <Button
+              size="compact-xs"
+              variant={lines ? "filled" : "default"}
+              aria-pressed={lines}
+              onClick={() => setLines(!lines)}
+            >
+              Lines
+            </Button>
+          )}
         </Group>
-        {problem && <Text size="xs" c="red">{problem}</Text>}
+        {problem && (
+          <Text size="xs" c="red">
+            {problem}
+          </Text>
+        )}
         {state?.operator === operator && (
           <StateTable
-            label={`State of ${operator}`} state={state.state} changed={(name, key) => changed(name, key) !== undefined}
+            label={`State of ${operator}`}
+            state={state.state}
+            changed={(name, key) => changed(name, key) !== undefined}
             wrap={(name, key, shown) => (
               <>
-                {changed(name, key) && !isAbsent(changed(name, key)!.before) && <><del>{brief(changed(name, key)!.before, 60)}</del> → </>}
-                {python ? <button type="button" className="plain" title="Go to what changed this last" onClick={() => lastChange(name, key)}>{shown}</button> : shown}
+                {changed(name, key) && !isAbsent(changed(name, key)!.before) && (
+                  <>
+                    <del>{brief(changed(name, key)!.before, 60)}</del> →{" "}
+                  </>
+                )}
+                {python ? (
+                  <button
+                    type="button"
+                    className="plain"
+                    title="Go to what changed this last"
+                    onClick={() => lastChange(name, key)}
+                  >
+                    {shown}
+                  </button>
+                ) : (
+                  shown
+                )}
               </>
             )}
           />
@@ -88,8 +159,23 @@ export function MomentView({ run, moment, operator, python, go, aside }: Props) 
       </div>
       <div>
         <h4>Waiting at {operator}</h4>
-        {pending.length === 0 && <Text size="xs" c="dimmed">nothing in this window</Text>}
-        {pending.map((t, i) => <div key={i}><button type="button" className="plain" title="Show where this tuple goes" onClick={() => light("pending", i)}>{brief(t.row, 140)}</button></div>)}
+        {pending.length === 0 && (
+          <Text size="xs" c="dimmed">
+            nothing in this window
+          </Text>
+        )}
+        {pending.map((t, i) => (
+          <div key={i}>
+            <button
+              type="button"
+              className="plain"
+              title="Show where this tuple goes"
+              onClick={() => light("pending", i)}
+            >
+              {brief(t.row, 140)}
+            </button>
+          </div>
+        ))}
         {aside}
       </div>
     </div>
@@ -100,7 +186,12 @@ function Row({ row }: { row: Record<string, Json> }) {
   return (
     <table>
       <tbody>
-        {Object.entries(row).map(([name, value]) => <tr key={name}><th>{name}</th><td>{brief(value, 120)}</td></tr>)}
+        {Object.entries(row).map(([name, value]) => (
+          <tr key={name}>
+            <th>{name}</th>
+            <td>{brief(value, 120)}</td>
+          </tr>
+        ))}
       </tbody>
     </table>
   );
@@ -109,8 +200,18 @@ function Row({ row }: { row: Record<string, Json> }) {
 function ChangeRow({ change }: { change: Change }) {
   return (
     <tr className="changed">
-      <td>{change.operator}.{change.name}{change.keyed ? `[${brief(change.key, 40)}]` : ""}</td>
-      <td>{!isAbsent(change.before) && <><del>{brief(change.before, 60)}</del> → </>}{isAbsent(change.after) ? "removed" : brief(change.after, 60)}</td>
+      <td>
+        {change.operator}.{change.name}
+        {change.keyed ? `[${brief(change.key, 40)}]` : ""}
+      </td>
+      <td>
+        {!isAbsent(change.before) && (
+          <>
+            <del>{brief(change.before, 60)}</del> →{" "}
+          </>
+        )}
+        {isAbsent(change.after) ? "removed" : brief(change.after, 60)}
+      </td>
     </tr>
   );
 }

@@ -19,7 +19,8 @@ const STEPS: { how: How; label: string; key: string; letter: string }[] = [
 /** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
 export default function Time({ recording }: { recording: Recording }) {
   const bench = useBench();
-  const { api, id, shared, connection, selected, select, moment, setMoment, tell, person, visiting, visit } = bench;
+  const { api, id, shared, connection, selected, select, moment, setMoment, tell, person, visiting, visit } =
+    bench;
   const run = recording.run;
   const names = recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name);
   const chosen = shared.current().operators.find((o) => o.id === selected)?.name;
@@ -50,19 +51,25 @@ export default function Time({ recording }: { recording: Recording }) {
   }, [visiting, run]);
   const open = (note: Note): void => go(travel.visit(api, run, note.address));
   const share = (): void => {
-    void navigator.clipboard.writeText(location.href).then(() => tell("The link to this moment was copied."), () => tell(`The link to this moment: ${location.href}`));
+    void navigator.clipboard.writeText(location.href).then(
+      () => tell("The link to this moment was copied."),
+      () => tell(`The link to this moment: ${location.href}`),
+    );
   };
 
   const go = (asked: Promise<Moment | null>): void => {
     setBusy(true);
-    asked.then((found) => {
-      if (found) setMoment(found);
-      else tell("That never happened in this run.");
-    }, tell).finally(() => setBusy(false));
+    asked
+      .then((found) => {
+        if (found) setMoment(found);
+        else tell("That never happened in this run.");
+      }, tell)
+      .finally(() => setBusy(false));
   };
   const jump = (to: Where): void => go(api.jump(run, to));
   const step = (how: How): void => {
-    if (moment && !busy) go(api.step(run, moment.moment, how, how === "over" || how === "into" ? operator : undefined));
+    if (moment && !busy)
+      go(api.step(run, moment.moment, how, how === "over" || how === "into" ? operator : undefined));
   };
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
@@ -86,7 +93,14 @@ export default function Time({ recording }: { recording: Recording }) {
   };
   const fork = (): void => {
     if (!moment) return;
-    const changed = shared.current().operators.filter((o) => names.includes(o.name) && typeof o.fields.code === "string" && o.fields.code !== recording.code[o.name]);
+    const changed = shared
+      .current()
+      .operators.filter(
+        (o) =>
+          names.includes(o.name) &&
+          typeof o.fields.code === "string" &&
+          o.fields.code !== recording.code[o.name],
+      );
     const changes = Object.fromEntries(changed.map((o) => [o.name, String(o.fields.code)]));
     api.fork(run, moment.moment, changes, person.name, id).then(() => setMoment(null), tell);
   };
@@ -94,40 +108,102 @@ export default function Time({ recording }: { recording: Recording }) {
   return (
     <div>
       <Group gap="xs" align="end">
-        <Select size="xs" w={130} label="operator" data={names} value={operator} onChange={choose} allowDeselect={false} />
+        <Select
+          size="xs"
+          w={130}
+          label="operator"
+          data={names}
+          value={operator}
+          onChange={choose}
+          allowDeselect={false}
+        />
         <NumberInput size="xs" w={90} label="tuples" min={0} value={tuples} onChange={setTuples} />
-        <Button size="xs" disabled={busy} onClick={() => jump({ operator, tuples: Number(tuples) || 0 })}>Jump</Button>
+        <Button size="xs" disabled={busy} onClick={() => jump({ operator, tuples: Number(tuples) || 0 })}>
+          Jump
+        </Button>
         <form
           onSubmit={(e) => {
             e.preventDefault();
             if (when.trim()) go(api.first(run, operator, when).then((answer) => answer.found));
           }}
         >
-          <TextInput size="xs" w={220} label="when" placeholder="'Bob' in blacklist" value={when} onChange={(e) => setWhen(e.currentTarget.value)} />
+          <TextInput
+            size="xs"
+            w={220}
+            label="when"
+            placeholder="'Bob' in blacklist"
+            value={when}
+            onChange={(e) => setWhen(e.currentTarget.value)}
+          />
         </form>
         {STEPS.map((s) => (
-          <Button key={s.how} size="xs" variant="default" disabled={busy || !moment} title={`${s.key} or ${s.letter}`} onClick={() => step(s.how)}>
+          <Button
+            key={s.how}
+            size="xs"
+            variant="default"
+            disabled={busy || !moment}
+            title={`${s.key} or ${s.letter}`}
+            onClick={() => step(s.how)}
+          >
             {s.label}
           </Button>
         ))}
-        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>Live</Button>
-        <Button size="xs" variant="light" disabled={!moment} onClick={share}>Copy link</Button>
-        <Button size="xs" variant="light" disabled={busy || !moment} onClick={fork}>Fork here</Button>
+        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>
+          Live
+        </Button>
+        <Button size="xs" variant="light" disabled={!moment} onClick={share}>
+          Copy link
+        </Button>
+        <Button size="xs" variant="light" disabled={busy || !moment} onClick={fork}>
+          Fork here
+        </Button>
         {recording.failed_epoch !== null && (
-          <Button size="xs" color="red" variant="light" disabled={busy} onClick={() => go(api.failure(run).then((a) => a.found))}>Failure</Button>
+          <Button
+            size="xs"
+            color="red"
+            variant="light"
+            disabled={busy}
+            onClick={() => go(api.failure(run).then((a) => a.found))}
+          >
+            Failure
+          </Button>
         )}
       </Group>
-      <Timeline recording={recording} moment={moment} operator={operator} notes={notes} others={others} jump={jump} live={() => setMoment(null)} open={open} />
+      <Timeline
+        recording={recording}
+        moment={moment}
+        operator={operator}
+        notes={notes}
+        others={others}
+        jump={jump}
+        live={() => setMoment(null)}
+        open={open}
+      />
       {others.map(({ person: other, place }, i) => (
-        <Button key={i} size="compact-xs" variant="light" mr={6} onClick={() => go(api.moment(run, place.moment))}>
+        <Button
+          key={i}
+          size="compact-xs"
+          variant="light"
+          mr={6}
+          onClick={() => go(api.moment(run, place.moment))}
+        >
           {other.name} is in epoch {place.epoch}: go there
         </Button>
       ))}
       {moment ? (
-        <MomentView run={run} moment={moment} operator={operator} python={typeof recording.code[operator] === "string"} go={go} aside={<Notes run={run} moment={moment} notes={notes} open={open} />} />
+        <MomentView
+          run={run}
+          moment={moment}
+          operator={operator}
+          python={typeof recording.code[operator] === "string"}
+          go={go}
+          aside={<Notes run={run} moment={moment} notes={notes} open={open} />}
+        />
       ) : (
         <>
-          <Text size="sm" c="dimmed">Drag the line, or go to a number of tuples of an operator; then step from there.</Text>
+          <Text size="sm" c="dimmed">
+            Drag the line, or go to a number of tuples of an operator; then step from there.
+          </Text>
           {notes.length > 0 && <Notes run={run} moment={null} notes={notes} open={open} />}
         </>
       )}
@@ -142,7 +218,10 @@ function usePlaces(run: string): { person: Person; place: Place }[] {
   useEffect(() => {
     const look = (): void => {
       const states = [...connection.awareness.getStates().entries()];
-      const there = states.filter(([client, s]) => client !== connection.awareness.clientID && s.user && (s.place as Place | null)?.run === run);
+      const there = states.filter(
+        ([client, s]) =>
+          client !== connection.awareness.clientID && s.user && (s.place as Place | null)?.run === run,
+      );
       setPlaces(there.map(([, s]) => ({ person: s.user as Person, place: s.place as Place })));
     };
     look();

@@ -40,8 +40,16 @@ export function Timeline({ recording, moment, operator, notes, others, jump, liv
   const told = moment ? `epoch ${moment.epoch} of ${whole}` : "now";
   return (
     <div
-      ref={line} className="timeline" role="slider" tabIndex={0} aria-label="Timeline" aria-valuemin={0} aria-valuemax={whole}
-      aria-valuenow={moment ? moment.epoch : whole} aria-valuetext={told} onKeyDown={pressed}
+      ref={line}
+      className="timeline"
+      role="slider"
+      tabIndex={0}
+      aria-label="Timeline"
+      aria-valuemin={0}
+      aria-valuemax={whole}
+      aria-valuenow={moment ? moment.epoch : whole}
+      aria-valuetext={told}
+      onKeyDown={pressed}
       onPointerDown={(event) => {
         if ((event.target as HTMLElement).closest(".mark")) return;
         line.current!.setPointerCapture(event.pointerId);
@@ -57,7 +65,9 @@ export function Timeline({ recording, moment, operator, notes, others, jump, liv
     >
       {track.epochs.map((epoch) => (
         <div
-          key={epoch.epoch} className={`epoch${moment?.epoch === epoch.epoch ? " now" : ""}`} title={`epoch ${epoch.epoch}`}
+          key={epoch.epoch}
+          className={`epoch${moment?.epoch === epoch.epoch ? " now" : ""}`}
+          title={`epoch ${epoch.epoch}`}
           style={{ left: `${100 * epoch.from}%`, width: `${100 * (epoch.to - epoch.from)}%` }}
         >
           {whole <= NAMED ? epoch.epoch : ""}
@@ -66,22 +76,41 @@ export function Timeline({ recording, moment, operator, notes, others, jump, liv
       <div className="cursor" style={{ left: `${100 * share}%` }} />
       {recording.interactions.map((i) => (
         <button
-          key={i.id} type="button" tabIndex={-1} className="mark" title={`${i.id}: ${i.operator} ${i.note ?? ""}`} aria-label={`Marked moment ${i.id}`}
-          style={{ left: `${100 * epochAt(i.epoch)}%` }} onClick={() => jump({ interaction: i.id })}
+          key={i.id}
+          type="button"
+          tabIndex={-1}
+          className="mark"
+          title={`${i.id}: ${i.operator} ${i.note ?? ""}`}
+          aria-label={`Marked moment ${i.id}`}
+          style={{ left: `${100 * epochAt(i.epoch)}%` }}
+          onClick={() => jump({ interaction: i.id })}
         >
           ◆
         </button>
       ))}
       {notes.map((note) => (
         <button
-          key={note.id} type="button" tabIndex={-1} className="mark" title={`${note.by}: ${note.text}`} aria-label={`Note of ${note.by}`}
-          style={{ left: `${100 * epochAt(note.epoch) + 1}%` }} onClick={() => open(note)}
+          key={note.id}
+          type="button"
+          tabIndex={-1}
+          className="mark"
+          title={`${note.by}: ${note.text}`}
+          aria-label={`Note of ${note.by}`}
+          style={{ left: `${100 * epochAt(note.epoch) + 1}%` }}
+          onClick={() => open(note)}
         >
           ✎
         </button>
       ))}
       {others.map(({ person, place }, i) => (
-        <span key={i} className="mark below" style={{ left: `${100 * epochAt(place.epoch)}%`, color: person.color }} title={person.name}>▲</span>
+        <span
+          key={i}
+          className="mark below"
+          style={{ left: `${100 * epochAt(place.epoch)}%`, color: person.color }}
+          title={person.name}
+        >
+          ▲
+        </span>
       ))}
     </div>
   );
