@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 
 import { columnsOf, sideOfCause, verdictLine, type Comparison } from "./compare";
-import { link, neighbour, parseLink, shareOf, trackOf, whereAt } from "./journey";
+import { link, parseLink } from "./journey";
+import { neighbour, shareOf, trackOf, whereAt } from "./timeline";
 import type { Moment } from "./types";
 
 const track = trackOf({

@@ -7,7 +7,8 @@ import { arrange } from "./layout";
 import { PAGE, Pages } from "./pages";
 import { entries, search } from "./palette";
 import { person } from "./person";
-import { asText, changedRow, duration, withLive } from "./steering";
+import { withLive } from "./figures";
+import { asText, changedRow, duration } from "./steering";
 import type { Execution, FieldSchema, OperatorKind } from "./types";
 import { brief, count, isAbsent } from "./values";
 

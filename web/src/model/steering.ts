@@ -1,6 +1,6 @@
 /** Steering a run that goes on: what the server is asked, and what is told of it. */
 import type { Api } from "./api";
-import type { Deed, Execution, HeldTuple, Inspection, Json, OperatorProgress } from "./types";
+import type { Deed, Execution, HeldTuple, Inspection, Json } from "./types";
 
 const e = encodeURIComponent;
 
@@ -40,20 +40,6 @@ export const steer = {
   mark: (api: Api, execution: string, by: string, operator: string, note: string) =>
     post<{ interaction: string }>(api, execution, "interact", { by, operator, note }),
 };
-
-/** Counters with what the epoch under way has processed so far. */
-export function withLive(execution: Execution | null): Map<string, OperatorProgress> {
-  const live = execution?.live ?? {};
-  return new Map(
-    (execution?.progress?.operators ?? []).map((o) => {
-      const more = live[o.name];
-      return [
-        o.name,
-        more ? { ...o, taken: Math.max(o.taken, more.taken), given: Math.max(o.given, more.given) } : o,
-      ];
-    }),
-  );
-}
 
 /** The time an operator takes for a tuple, as people say it: 12 µs. */
 export function duration(seconds: number): string {

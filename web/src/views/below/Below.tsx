@@ -1,12 +1,13 @@
 import { Tabs, Text } from "@mantine/core";
 import { Suspense, lazy, useEffect, useRef, useState } from "react";
 
+import { ENDED } from "../../model/executions";
 import type { Recording } from "../../model/types";
 import { Console } from "./Console";
 import { Files } from "./Files";
 import { Rejected } from "./Rejected";
 import { Results } from "../results/Results";
-import { useBench } from "../../context";
+import { useDocument, useExecution, useTravelled } from "../context";
 import { RunChooser } from "./RunChooser";
 
 const Charts = lazy(() => import("../charts/Charts"));
@@ -16,29 +17,33 @@ const Compare = lazy(() => import("../compare/Compare"));
 
 /** Below the canvas: the result of the last run, its past, errors, files. */
 export function Below() {
-  const { execution, api, tell, checked, select, shared, visiting } = useBench();
+  const { api, tell, checked, select, shared } = useDocument();
+  const visiting = useTravelled((now) => now.visiting);
+  const execution = useExecution((e) => e?.execution);
+  const own = useExecution((e) => e?.run ?? null);
+  const parent = useExecution((e) => e?.parent ?? null);
+  const error = useExecution((e) => e?.error ?? null);
+  const printed = useExecution((e) => e?.printed ?? 0);
   const [recording, setRecording] = useState<Recording | null>(null);
   const [tab, setTab] = useState<string | null>("result");
   const [chosen, choose] = useState<string | null>(null);
   const before = useRef<string | undefined>(undefined);
   useEffect(() => {
-    if (before.current !== undefined && before.current !== execution?.execution) choose(null); // a new run is shown
-    before.current = execution?.execution;
-  }, [execution?.execution]);
+    if (before.current !== undefined && before.current !== execution) choose(null); // a new run is shown
+    before.current = execution;
+  }, [execution]);
   useEffect(() => {
     if (visiting === null) return;
     choose(visiting.run);
     setTab("time");
   }, [visiting]);
-  const run = chosen ?? execution?.run ?? execution?.parent ?? null; // of a fork that could not start, the run it comes from
-  const shown = run === execution?.run ? execution : null;
-  const status = shown?.status ?? "completed";
-  const epoch = shown?.progress?.epoch ?? 0;
+  const run = chosen ?? own ?? parent; // of a fork that could not start, the run it comes from
+  const shown = run !== null && run === own;
+  const status = useExecution((e) => (shown && e ? e.status : "completed"));
+  const epoch = useExecution((e) => (shown ? (e?.progress?.epoch ?? 0) : 0));
+  const going = useExecution((e) => (shown ? e?.progress?.rejected : undefined));
   useEffect(() => {
-    if (
-      run === null ||
-      epoch + (status === "completed" || status === "failed" || status === "stopped" ? 1 : 0) === 0
-    ) {
+    if (run === null || (epoch === 0 && !ENDED.includes(status))) {
       setRecording(null);
       return;
     }
@@ -49,9 +54,8 @@ export function Below() {
     };
   }, [run, status, epoch, api, tell]);
 
-  const rejected =
-    run === null ? [] : Object.entries((shown?.progress ?? recording?.progress)?.rejected ?? {});
-  const problems = checked.problems.length + rejected.length + (execution?.error ? 1 : 0);
+  const rejected = run === null ? [] : Object.entries(going ?? recording?.progress.rejected ?? {});
+  const problems = checked.problems.length + rejected.length + (error ? 1 : 0);
   return (
     <section className="below" aria-label="Run">
       <Tabs value={tab} onChange={setTab} keepMounted={false}>
@@ -61,9 +65,7 @@ export function Below() {
           <Tabs.Tab value="live">Live</Tabs.Tab>
           <Tabs.Tab value="time">Time</Tabs.Tab>
           <Tabs.Tab value="compare">Compare</Tabs.Tab>
-          {(execution?.printed ?? 0) > 0 && (
-            <Tabs.Tab value="console">Console ({execution?.printed})</Tabs.Tab>
-          )}
+          {printed > 0 && <Tabs.Tab value="console">Console ({printed})</Tabs.Tab>}
           <Tabs.Tab value="problems">Problems{problems ? ` (${problems})` : ""}</Tabs.Tab>
           <Tabs.Tab value="files">Files</Tabs.Tab>
         </Tabs.List>
@@ -112,17 +114,19 @@ export function Below() {
             <Compare />
           </Suspense>
         </Tabs.Panel>
-        <Tabs.Panel value="console">{execution && <Console execution={execution} />}</Tabs.Panel>
+        <Tabs.Panel value="console">
+          {execution && <Console execution={execution} printed={printed} />}
+        </Tabs.Panel>
         <Tabs.Panel value="problems">
           {problems === 0 && (
             <Text size="sm" c="dimmed">
               Nothing is wrong.
             </Text>
           )}
-          {execution?.error && (
+          {error && (
             <Text size="sm" component="pre" style={{ whiteSpace: "pre-wrap" }}>
-              {execution.error.message}
-              {execution.error.hint ? `\nHint: ${execution.error.hint}` : ""}
+              {error.message}
+              {error.hint ? `\nHint: ${error.hint}` : ""}
             </Text>
           )}
           {checked.problems.map((p, i) => (

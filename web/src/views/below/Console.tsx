@@ -1,8 +1,7 @@
 import { Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 
-import type { Execution } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 interface Line {
   at: number;
@@ -12,18 +11,18 @@ interface Line {
 }
 
 /** What the Python operators of a run have printed. */
-export function Console({ execution }: { execution: Execution }) {
-  const { api, tell } = useBench();
+export function Console({ execution, printed }: { execution: string; printed: number }) {
+  const { api, tell } = useDocument();
   const [lines, setLines] = useState<Line[]>([]);
   useEffect(() => {
     let current = true;
     api
-      .call<Line[]>("GET", `/api/executions/${encodeURIComponent(execution.execution)}/console`)
+      .call<Line[]>("GET", `/api/executions/${encodeURIComponent(execution)}/console`)
       .then((found) => current && setLines(found), tell);
     return () => {
       current = false;
     };
-  }, [api, execution.execution, execution.printed]);
+  }, [api, execution, printed, tell]);
   return (
     <ol className="lines deeds" aria-label="Console">
       {lines.map((line, i) => (

@@ -3,10 +3,10 @@ import { useCallback, useEffect, useState } from "react";
 
 import type { WorkspaceFile } from "../../model/types";
 import { count } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 export function Files() {
-  const { api, tell } = useBench();
+  const { api, tell } = useDocument();
   const [files, setFiles] = useState<WorkspaceFile[]>([]);
   const load = useCallback(() => {
     api.files().then(setFiles, tell);

@@ -3,11 +3,11 @@ import { useEffect, useState } from "react";
 
 import type { Rejected as Kept } from "../../model/types";
 import { brief, count } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Rows of a source that did not parse, with the file and the line they stand on. */
 export function Rejected({ run, source, rows }: { run: string; source: string; rows: number }) {
-  const { api, tell } = useBench();
+  const { api, tell } = useDocument();
   const [kept, setKept] = useState<Kept | null>(null);
   useEffect(() => {
     let current = true;

@@ -3,15 +3,15 @@ import { useEffect, useState } from "react";
 
 import type { RecordingSummary } from "../../model/types";
 import { ago } from "../../model/values";
-import { useBench, useSnapshot } from "../../context";
+import { useDocument, useExecution, useSnapshot } from "../context";
 
 /** The recordings of this workflow that the workspace has, the newest first. */
 export function useRuns(): RecordingSummary[] {
-  const { api, shared, execution } = useBench();
+  const { api, shared } = useDocument();
   const { name } = useSnapshot(shared);
   const [runs, setRuns] = useState<RecordingSummary[]>([]);
-  const run = execution?.run ?? null;
-  const status = execution?.status;
+  const run = useExecution((e) => e?.run ?? null);
+  const status = useExecution((e) => e?.status);
   useEffect(() => {
     let current = true;
     api.recordings().then(

@@ -2,7 +2,6 @@ import {
   Background,
   Controls,
   type Connection as FlowConnection,
-  type Edge as FlowEdge,
   type EdgeChange,
   MiniMap,
   type NodeChange,
@@ -16,16 +15,15 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { entries } from "../../model/palette";
 import type { Copied, Edge, Operator } from "../../model/shared";
-import { withLive } from "../../model/steering";
 import type { OperatorKind, Person } from "../../model/types";
 import { type OperatorData, OperatorNode, type OperatorNodeType } from "./OperatorNode";
 import { CommentLayer } from "./CommentLayer";
 import { DRAGGED } from "../palette/Palette";
-import { withProblems } from "./edgeProblems";
-import { type Bench, useBench, useSnapshot } from "../../context";
-import { changesOf, edgeLooks } from "./edges";
+import { TupleEdge, flowEdges } from "./TupleEdge";
+import { useDocument, useSnapshot, useTravelled } from "../context";
 
-const TYPES = { operator: OperatorNode };
+const NODES = { operator: OperatorNode };
+const EDGES = { tuples: TupleEdge };
 
 interface Present {
   user: Person;
@@ -34,8 +32,8 @@ interface Present {
 }
 
 export function Canvas() {
-  const bench = useBench();
-  const { shared, kinds, select, selected, tell, connection } = bench;
+  const { shared, kinds, select, selected, setEdge, tell, connection, checked } = useDocument();
+  const scope = useTravelled((now) => now.scope);
   const snapshot = useSnapshot(shared);
   const present = usePresence();
   const [nodes, setNodes] = useState<OperatorNodeType[]>([]);
@@ -45,7 +43,7 @@ export function Canvas() {
   const scheme = useComputedColorScheme("light");
   const copied = useRef<Copied | null>(null);
   const dragging = useRef(new Set<string>());
-  const data = useNodeData(bench, present);
+  const data = useNodeData(present);
 
   useEffect(() => {
     setNodes((before) => {
@@ -82,18 +80,11 @@ export function Canvas() {
     );
   }, [selected, snapshot]);
 
-  const edges = useMemo<FlowEdge[]>(() => {
-    const look = edgeLooks(bench, snapshot.operators, snapshot.edges);
-    return snapshot.edges.map((e) => ({
-      id: e.id,
-      source: e.source,
-      target: e.target,
-      targetHandle: `in-${e.port}`,
-      sourceHandle: "out",
-      ...look(e),
-    }));
-  }, [snapshot, bench.execution, bench.moment, bench.scope]);
   const [chosenEdges, setChosenEdges] = useState(new Set<string>());
+  const edges = useMemo(
+    () => flowEdges(snapshot, checked.problems, scope, chosenEdges),
+    [snapshot, checked.problems, scope, chosenEdges],
+  );
 
   const changeNodes = useCallback(
     (changes: NodeChange<OperatorNodeType>[]) => {
@@ -144,7 +135,8 @@ export function Canvas() {
       if (typing || !(event.ctrlKey || event.metaKey)) return;
       const chosen = nodes.filter((n) => n.selected).map((n) => n.id);
       const key = event.key.toLowerCase();
-      if (key === "z") event.shiftKey ? shared.undo.redo() : shared.undo.undo();
+      if (key === "z" && !event.shiftKey) shared.undo.undo();
+      else if (key === "z") shared.undo.redo();
       else if (key === "y") shared.undo.redo();
       else if (key === "c") copied.current = shared.copy(chosen);
       else if (key === "v" && copied.current) shared.paste(copied.current);
@@ -163,13 +155,12 @@ export function Canvas() {
   return (
     <ReactFlow
       nodes={nodes}
-      edges={withProblems(edges, snapshot.operators, bench.checked.problems).map((e) =>
-        chosenEdges.has(e.id) ? { ...e, selected: true } : e,
-      )}
-      nodeTypes={TYPES}
+      edges={edges}
+      nodeTypes={NODES}
+      edgeTypes={EDGES}
       onNodesChange={changeNodes}
       onEdgesChange={changeEdges}
-      onEdgeClick={(_, clicked) => bench.setEdge(clicked.id)}
+      onEdgeClick={(_, clicked) => setEdge(clicked.id)}
       onConnect={connect}
       isValidConnection={(c) => shared.whyNot(c.source, c.target) === null}
       onNodeDragStart={(_, __, moved) => moved.forEach((n) => dragging.current.add(n.id))}
@@ -222,35 +213,22 @@ export function Canvas() {
   );
 }
 
-/** What an operator's node shows: problems, people, and counters of the run or of the moment that is looked at. */
-function useNodeData(bench: Bench, present: Present[]) {
-  const { shared, kinds, checked, execution, moment, scope } = bench;
+/** What an operator's node shows of the document; figures of a run it takes itself. */
+function useNodeData(present: Present[]): (operator: Operator) => OperatorData {
+  const { shared, kinds, checked } = useDocument();
   const { edges } = useSnapshot(shared);
-  const counted = useMemo(() => withLive(execution), [execution]);
   return useCallback(
-    (operator: Operator): OperatorData => {
+    (operator) => {
       const kind = kinds.get(operator.op);
-      const counters = counted.get(operator.name);
-      const then = moment?.counters[operator.name];
-      const failed = execution?.error?.operator === operator.name ? execution.error : null;
       return {
         operator,
         kind,
         ports: portsOf(kind, edges, operator.id),
-        problem:
-          checked.problems.find((p) => p.operator === operator.name) ??
-          (failed ? { ...failed, field: null, operator: operator.name } : undefined),
-        taken: then ? then.taken.reduce((a, b) => a + b, 0) : moment ? 0 : (counters?.taken ?? null),
-        given: then ? then.given : moment ? 0 : (counters?.given ?? null),
-        rejected: execution?.progress?.rejected[operator.name] ?? 0,
-        stepped: moment?.last?.operator === operator.name,
-        lit: scope?.operators.includes(operator.name) ?? false,
-        changes: moment ? changesOf(moment, operator.name) : null,
-        held: execution?.held.find((h) => h.operator === operator.name)?.error ?? null,
+        problem: checked.problems.find((p) => p.operator === operator.name),
         people: present.filter((p) => p.selected === operator.id).map((p) => p.user),
       };
     },
-    [kinds, checked, execution, counted, moment, scope, edges, present],
+    [kinds, checked, edges, present],
   );
 }
 
@@ -270,7 +248,7 @@ function portsOf(kind: OperatorKind | undefined, edges: Edge[], id: string): num
 }
 
 function usePresence(): Present[] {
-  const { connection } = useBench();
+  const { connection } = useDocument();
   const [present, setPresent] = useState<Present[]>([]);
   useEffect(() => {
     const look = (): void => {

@@ -2,12 +2,12 @@ import { ViewportPortal, useReactFlow } from "@xyflow/react";
 import { type KeyboardEvent, type PointerEvent, useRef, useSyncExternalStore } from "react";
 
 import type { Comment } from "../../model/comments";
-import { useBench, useSnapshot } from "../../context";
+import { useDocument, useSnapshot } from "../context";
 import { commentsOf } from "../../model/comments";
 
 /** Comments behind the operators: dragged by their bar, sized at their corner, typed in by several at once. */
 export function CommentLayer() {
-  const { shared } = useBench();
+  const { shared } = useDocument();
   const comments = commentsOf(shared);
   const all = useSyncExternalStore(comments.subscribe, comments.current);
   const empty = useSnapshot(shared).operators.length === 0 && all.length === 0;
@@ -33,7 +33,7 @@ const STEPS: Record<string, [number, number]> = {
 };
 
 function Box({ comment }: { comment: Comment }) {
-  const { shared } = useBench();
+  const { shared } = useDocument();
   const comments = commentsOf(shared);
   const flow = useReactFlow();
   const start = useRef<{ x: number; y: number; from: Comment } | null>(null);

@@ -1,9 +1,11 @@
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 
+import { changesOf, tuplesOf } from "../../model/figures";
 import type { Operator } from "../../model/shared";
 import type { OperatorKind, Person, Problem } from "../../model/types";
 import { brief, count } from "../../model/values";
+import { useExecution, useTravelled } from "../context";
 import { HeldBadge } from "../live/Held";
 import { rejection } from "../below/Rejected";
 
@@ -12,29 +14,28 @@ export interface OperatorData extends Record<string, unknown> {
   kind: OperatorKind | undefined;
   ports: number;
   problem: Problem | undefined;
-  taken: number | null;
-  given: number | null;
-  /** Rows that did not parse. */
-  rejected: number;
-  stepped: boolean;
-  /** The error of a tuple that it holds. */
-  held: string | null;
-  /** Whether the tuple that was clicked went through it. */
-  lit: boolean;
-  /** What the last step changed in it. */
-  changes: string | null;
   people: Person[];
 }
 
 export type OperatorNodeType = Node<OperatorData, "operator">;
 
 export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeProps<OperatorNodeType>) {
-  const { operator, kind, ports, problem, taken, given, rejected, stepped, held, lit, changes, people } =
-    data;
+  const { operator, kind, ports, problem, people } = data;
+  const { name } = operator;
+  const moment = useTravelled((now) => now.moment);
+  const lit = useTravelled((now) => now.scope?.operators.includes(name) ?? false);
+  const taken = useExecution((e) => tuplesOf(e, moment, name, "taken"));
+  const given = useExecution((e) => tuplesOf(e, moment, name, "given"));
+  const rejected = useExecution((e) => e?.progress?.rejected[name] ?? 0);
+  const held = useExecution((e) => e?.held.find((h) => h.operator === name)?.error ?? null);
+  const failure = useExecution((e) => (e?.error?.operator === name ? e.error : null));
+  const fault = problem ?? failure;
+  const stepped = moment?.last?.operator === name;
+  const changes = moment ? changesOf(moment, name) : null;
   const classes = [
     "operator",
     selected && "selected",
-    problem && "wrong",
+    fault && "wrong",
     rejected > 0 && "lossy",
     stepped && "stepped",
     lit && "lit",
@@ -85,9 +86,9 @@ export const OperatorNode = memo(function OperatorNode({ data, selected }: NodeP
         </div>
       )}
       {held !== null && <HeldBadge operator={operator.name} error={held} />}
-      {problem && (
-        <div className="fault" title={problem.hint ?? undefined}>
-          ⚠ {brief(problem.message, 90)}
+      {fault && (
+        <div className="fault" title={fault.hint ?? undefined}>
+          ⚠ {brief(fault.message, 90)}
         </div>
       )}
       {kind?.output !== false && <Handle id="out" type="source" position={Position.Right} />}

@@ -5,11 +5,11 @@ import { charts as chartsOf } from "../../model/build";
 import type { Chart } from "../../model/chart";
 import type { Recording } from "../../model/types";
 import { ChartView } from "./ChartView";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** The charts of a run; drawn anew when an epoch has been committed, so that they grow while the run goes on. */
 export default function Charts({ recording }: { recording: Recording }) {
-  const { api, tell } = useBench();
+  const { api, tell } = useDocument();
   const [charts, setCharts] = useState<Chart[] | null>(null);
   useEffect(() => {
     let current = true;

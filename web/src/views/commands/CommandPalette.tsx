@@ -3,12 +3,12 @@ import { useEffect, useState } from "react";
 import { flushSync } from "react-dom";
 
 import { type Command, find, typing } from "../../model/commands";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 import { focusFields, useCommands } from "./useCommands";
 
 /** Ctrl+K: everything by name. Also the single-letter keys of the canvas. */
 export function CommandPalette() {
-  const { selected, shared } = useBench();
+  const { selected, shared } = useDocument();
   const commands = useCommands();
   const [listed, setListed] = useState<Command[] | null>(null);
   const [query, setQuery] = useState("");
@@ -63,7 +63,7 @@ export function CommandPalette() {
 
   useEffect(() => {
     setListed((now) => (now === null ? null : commands())); // what the last command selected, it selected after this was opened
-  }, [selected]);
+  }, [selected, commands]);
 
   const close = (): void => setListed(null);
   /** All of it before the next key comes: the dialog goes, so that a command can set the focus, and what it does is in force. */

@@ -10,19 +10,21 @@ import { entries } from "../../model/palette";
 import { steer } from "../../model/steering";
 import type { Execution } from "../../model/types";
 import { useAdd } from "../palette/useAdd";
-import { useBench } from "../../context";
+import { useDocument, useExecutions, useJourney } from "../context";
 import { commentsOf } from "../../model/comments";
 
 /** All commands as they are now: what can be done with the workflow, with the selected operator, and places to go to. */
 export function useCommands(): () => Command[] {
-  const bench = useBench();
-  const { api, id, shared, connection, kinds, selected, select, execution, person, tell, checked } = bench;
+  const { api, id, shared, connection, kinds, selected, select, person, tell, checked } = useDocument();
+  const executions = useExecutions();
+  const { leave } = useJourney();
   const flow = useReactFlow();
   const add = useAdd();
   const { toggleColorScheme } = useMantineColorScheme();
 
   return useCallback(() => {
     const { operators, edges } = shared.current();
+    const execution = executions.current().latest;
     const chosen = operators.find((o) => o.id === selected);
     const centre = (): { x: number; y: number } => {
       const box = document.querySelector(".canvas")!.getBoundingClientRect();
@@ -91,7 +93,7 @@ export function useCommands(): () => Command[] {
       }
     }
     function toHere(name: string): void {
-      bench.setMoment(null);
+      leave();
       connection
         .flush()
         .then(() => runTo(api, id, name, person.name))
@@ -202,7 +204,6 @@ export function useCommands(): () => Command[] {
     }));
     return [...about, ...general, ...wrong, ...places, ...additions];
   }, [
-    bench,
     shared,
     selected,
     select,
@@ -212,7 +213,8 @@ export function useCommands(): () => Command[] {
     id,
     api,
     connection,
-    execution,
+    executions,
+    leave,
     person,
     tell,
     checked,

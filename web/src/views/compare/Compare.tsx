@@ -13,7 +13,7 @@ import {
 import { ENDED } from "../../model/executions";
 import type { Execution, Version } from "../../model/types";
 import { brief } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument, useJourney } from "../context";
 import { runLabel, useRuns } from "../below/RunChooser";
 
 const ORDERS: { value: Wanted["order"]; label: string }[] = [
@@ -24,7 +24,8 @@ const ORDERS: { value: Wanted["order"]; label: string }[] = [
 
 /** Two runs or versions of the workflow: are their results the same, where do they differ, and why. */
 export default function Compare() {
-  const { api, id, person, tell, visit } = useBench();
+  const { api, id, person, tell } = useDocument();
+  const { visit } = useJourney();
   const runs = useRuns();
   const [versions, setVersions] = useState<Version[]>([]);
   const [left, setLeft] = useState<string | null>(null);
@@ -38,7 +39,7 @@ export default function Compare() {
   const ended = useEnded();
   useEffect(() => {
     api.versions(id).then(setVersions, tell);
-  }, [api, id]);
+  }, [api, id, tell]);
   const kept = runs.filter((r) => r.status === "completed" || r.status === "stopped");
   const data = [
     { group: "Runs", items: kept.map((r) => ({ value: r.run, label: runLabel(r) })) },
@@ -237,7 +238,7 @@ function Pairs({ found }: { found: Comparison }) {
 
 /** Waits for executions to end. */
 function useEnded(): (execution: string) => Promise<Execution> {
-  const { api } = useBench();
+  const { api } = useDocument();
   const gone = useRef(false);
   useEffect(() => {
     gone.current = false;

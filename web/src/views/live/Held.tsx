@@ -1,13 +1,14 @@
 import { Button, Checkbox, Code, Group, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 
 import { asText, changedRow, steer } from "../../model/steering";
 import type { HeldTuple } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument, useExecution } from "../context";
 
 /** The badge of an operator that holds a tuple; it opens the tuple with what can be done about it. */
 export function HeldBadge({ operator, error }: { operator: string; error: string }) {
   const [opened, setOpened] = useState(false);
+  const close = useCallback(() => setOpened(false), []);
   return (
     <>
       <button
@@ -21,20 +22,20 @@ export function HeldBadge({ operator, error }: { operator: string; error: string
       >
         ✋ Held by {operator}: {error}
       </button>
-      {opened && <HeldDialog operator={operator} close={() => setOpened(false)} />}
+      {opened && <HeldDialog operator={operator} close={close} />}
     </>
   );
 }
 
 /** A tuple that raised: itself, where it raised, the state; fix, retry, skip. */
 function HeldDialog({ operator, close }: { operator: string; close: () => void }) {
-  const { api, execution, person, tell, shared } = useBench();
+  const { api, person, tell, shared } = useDocument();
   const [held, setHeld] = useState<HeldTuple | null>(null);
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [like, setLike] = useState(false);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);
-  const id = execution?.execution ?? "";
+  const id = useExecution((e) => e?.execution ?? "");
   useEffect(() => {
     let current = true;
     steer.held(api, id).then((all) => {
@@ -48,7 +49,7 @@ function HeldDialog({ operator, close }: { operator: string; close: () => void }
     return () => {
       current = false;
     };
-  }, [api, id, operator]);
+  }, [api, id, operator, close, tell]);
   const decide = (asked: Promise<unknown>): void => {
     setBusy(true);
     setProblem(null);

@@ -7,7 +7,7 @@ import type { Inspection } from "../../model/types";
 import { brief, count } from "../../model/values";
 import { History } from "./History";
 import { StateTable } from "../time/StateTable";
-import { useBench, useSnapshot } from "../../context";
+import { useDocument, useExecution, useSnapshot } from "../context";
 
 const CONSISTENCY: { value: Consistency; label: string }[] = [
   { value: "strict", label: "strict: no tuple meets both" },
@@ -17,7 +17,8 @@ const CONSISTENCY: { value: Consistency; label: string }[] = [
 
 /** A run that goes on: how far it is, the chosen operator looked into, changed and watched; and who did what. */
 export default function Live() {
-  const { execution, api, person, tell, selected, shared } = useBench();
+  const { api, person, tell, selected, shared } = useDocument();
+  const execution = useExecution((e) => e);
   const { operators, edges } = useSnapshot(shared);
   const [seen, setSeen] = useState<Inspection | null>(null);
   const [consistency, setConsistency] = useState<Consistency>("strict");
@@ -172,7 +173,8 @@ function Seen({ seen }: { seen: Inspection }) {
 
 /** A condition on an edge: each tuple that meets it is marked, and pauses the run if that is wanted. */
 function Watch({ edges }: { edges: { id: string; from: string; to: string }[] }) {
-  const { api, execution, person, tell, edge, setEdge } = useBench();
+  const { api, person, tell, edge, setEdge } = useDocument();
+  const execution = useExecution((e) => e?.execution);
   const [condition, setCondition] = useState("");
   const [pause, setPause] = useState(false);
   const chosen = edges.find((e) => e.id === edge) ?? null;
@@ -182,7 +184,7 @@ function Watch({ edges }: { edges: { id: string; from: string; to: string }[] })
         event.preventDefault();
         if (execution && chosen && condition.trim()) {
           steer
-            .watch(api, execution.execution, person.name, chosen.to, condition, pause)
+            .watch(api, execution, person.name, chosen.to, condition, pause)
             .then(() => setCondition(""), tell);
         }
       }}

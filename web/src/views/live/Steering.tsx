@@ -3,19 +3,21 @@ import { useState } from "react";
 
 import { isActive } from "../../model/executions";
 import { type OnError, keepOnError, onError, steer } from "../../model/steering";
-import { useBench } from "../../context";
+import { useDocument, useExecution } from "../context";
 
 /** Pause and resume, for everybody at once; and before a run, what happens at a tuple that raises. */
 export function Steering() {
-  const { api, execution, person, tell } = useBench();
+  const { api, person, tell } = useDocument();
+  const id = useExecution((e) => e?.execution ?? "");
+  const status = useExecution((e) => e?.status);
+  const active = useExecution(isActive);
   const [busy, setBusy] = useState(false);
-  if (execution === null || !isActive(execution)) return <AtAnError />;
+  if (status === undefined || !active) return <AtAnError />;
   const ask = (asked: Promise<unknown>): void => {
     setBusy(true);
     asked.catch(tell).finally(() => setBusy(false));
   };
-  const id = execution.execution;
-  if (["paused", "pausing"].includes(execution.status)) {
+  if (["paused", "pausing"].includes(status)) {
     return (
       <Button size="xs" disabled={busy} onClick={() => ask(steer.resume(api, id, person.name))}>
         ▶ Resume
@@ -26,7 +28,7 @@ export function Steering() {
     <Button
       size="xs"
       variant="light"
-      disabled={busy || !["running", "holding"].includes(execution.status)}
+      disabled={busy || !["running", "holding"].includes(status)}
       onClick={() => ask(steer.pause(api, id, person.name))}
     >
       ⏸ Pause

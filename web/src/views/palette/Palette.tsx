@@ -3,13 +3,13 @@ import { useEffect, useRef, useState } from "react";
 
 import { entries, grouped, search } from "../../model/palette";
 import { useAdd } from "./useAdd";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 export const DRAGGED = "application/x-samovar-operator";
 
 /** The operators: click or Enter adds one after the selected operator; drag puts it where it is dropped. */
 export function Palette() {
-  const { kinds } = useBench();
+  const { kinds } = useDocument();
   const [query, setQuery] = useState("");
   const add = useAdd();
   const input = useRef<HTMLInputElement>(null);

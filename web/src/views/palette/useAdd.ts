@@ -2,11 +2,11 @@ import { useReactFlow } from "@xyflow/react";
 import { useCallback, useRef } from "react";
 
 import type { OperatorKind } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Adds an operator after the selected one and connects it; without a selection, where there is room. */
 export function useAdd(): (kind: OperatorKind) => void {
-  const { kinds, shared, selected, select, tell } = useBench();
+  const { kinds, shared, selected, select, tell } = useDocument();
   const flow = useReactFlow();
   const latest = useRef(selected); // a command may have been listed before the last selection
   latest.current = selected;

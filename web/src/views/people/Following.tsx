@@ -2,7 +2,7 @@ import { useOnViewportChange, useReactFlow } from "@xyflow/react";
 import { useEffect } from "react";
 
 import type { Place } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument, useJourney } from "../context";
 
 interface View {
   x: number;
@@ -12,7 +12,8 @@ interface View {
 
 /** Tells others what is looked at here; and while somebody is followed, looks at what they look at. */
 export function Following() {
-  const { connection, following, follow, setMoment, select, visit } = useBench();
+  const { connection, following, follow, select } = useDocument();
+  const journey = useJourney();
   const flow = useReactFlow();
   useOnViewportChange({ onEnd: (view) => connection.awareness.setLocalStateField("view", view) });
   useEffect(() => {
@@ -31,14 +32,14 @@ export function Following() {
       if (now.selected !== before.selected && now.selected !== null) select(now.selected);
       if (now.view !== before.view && view) void flow.setViewport(view);
       if (now.place !== before.place) {
-        if (place) visit({ run: place.run, moment: place.moment });
-        else if (before.place !== undefined) setMoment(null);
+        if (place) journey.visit({ run: place.run, moment: place.moment });
+        else if (before.place !== undefined) journey.leave();
       }
       before = now;
     };
     look();
     connection.awareness.on("change", look);
     return () => connection.awareness.off("change", look);
-  }, [connection, following]);
+  }, [connection, following, follow, select, journey, flow]);
   return null;
 }

@@ -2,11 +2,11 @@ import { Badge, Group, Tooltip } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 import type { Person } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Who is at this workflow. A click on somebody follows them: their moments, selections and view become one's own. */
 export function People() {
-  const { connection, person, following, follow } = useBench();
+  const { connection, person, following, follow } = useDocument();
   const [others, setOthers] = useState<{ client: number; person: Person }[]>([]);
   useEffect(() => {
     const look = (): void => {

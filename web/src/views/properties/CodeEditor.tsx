@@ -13,11 +13,11 @@ import { useEffect, useRef } from "react";
 import { yCollab, yUndoManagerKeymap } from "y-codemirror.next";
 import * as Y from "yjs";
 
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Python code that several people type in at once; undo takes back one's own typing. */
 export default function CodeEditor({ text }: { text: Y.Text }) {
-  const { connection } = useBench();
+  const { connection } = useDocument();
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const undoManager = new Y.UndoManager(text);

@@ -7,7 +7,7 @@ import { isActive } from "../../model/executions";
 import type { Operator } from "../../model/shared";
 import { sqlForm } from "../../model/sql";
 import type { Column, Json } from "../../model/types";
-import { useBench, useSnapshot } from "../../context";
+import { useDocument, useExecution, useJourney, useSnapshot } from "../context";
 
 const CodeEditor = lazy(() => import("./CodeEditor"));
 const SqlEditor = lazy(() => import("./SqlEditor"));
@@ -16,7 +16,7 @@ const COLUMN_FIELDS = ["x", "y", "by", "column", "pivot"];
 
 /** The fields of the selected operator, from its JSON Schema. */
 export function Properties() {
-  const { shared, selected } = useBench();
+  const { shared, selected } = useDocument();
   const operator = useSnapshot(shared).operators.find((o) => o.id === selected);
   return (
     <aside className="properties" aria-label="Properties">
@@ -26,7 +26,7 @@ export function Properties() {
 }
 
 function Empty() {
-  const { checked } = useBench();
+  const { checked } = useDocument();
   const general = checked.problems.filter((p) => p.operator === null);
   return (
     <Stack gap="xs">
@@ -43,7 +43,7 @@ function Empty() {
 }
 
 function Form({ operator }: { operator: Operator }) {
-  const { shared, kinds, checked, select } = useBench();
+  const { shared, kinds, checked, select } = useDocument();
   const { operators, edges } = useSnapshot(shared);
   const kind = kinds.get(operator.op);
   if (!kind) return <Text>An operator '{operator.op}' is not known here.</Text>;
@@ -99,10 +99,12 @@ function Form({ operator }: { operator: Operator }) {
 
 /** Running to an operator, and leaving it out of runs. */
 function Part({ operator }: { operator: Operator }) {
-  const { api, id, shared, connection, person, execution, setMoment, tell } = useBench();
+  const { api, id, shared, connection, person, tell } = useDocument();
+  const journey = useJourney();
+  const active = useExecution(isActive);
   const on = operator.fields.enabled !== false;
   const run = (): void => {
-    setMoment(null);
+    journey.leave();
     connection
       .flush()
       .then(() => runTo(api, id, operator.name, person.name))
@@ -110,7 +112,7 @@ function Part({ operator }: { operator: Operator }) {
   };
   return (
     <Group gap={2} wrap="nowrap">
-      <Button size="compact-xs" variant="subtle" disabled={isActive(execution)} onClick={run}>
+      <Button size="compact-xs" variant="subtle" disabled={active} onClick={run}>
         Run to here
       </Button>
       <Button
@@ -126,7 +128,7 @@ function Part({ operator }: { operator: Operator }) {
 }
 
 function Name({ operator }: { operator: Operator }) {
-  const { shared } = useBench();
+  const { shared } = useDocument();
   const [text, setText] = useState(operator.name);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => setText(operator.name), [operator.name]);
@@ -150,7 +152,7 @@ function Name({ operator }: { operator: Operator }) {
 
 function Input({ operator, field, inputs }: { operator: Operator; field: Field; inputs: Column[] }) {
   const columns = inputs.map((c) => c.name);
-  const { shared, api, tell } = useBench();
+  const { shared, api, tell } = useDocument();
   const value = operator.fields[field.name];
   const [text, setText] = useState(shown(field, value));
   const [problem, setProblem] = useState<string | null>(null);

@@ -17,7 +17,7 @@ import { checkSql, functions as functionsOf } from "../../model/build";
 import type { Field } from "../../model/form";
 import { type SqlForm, expressions, offers } from "../../model/sql";
 import type { Column } from "../../model/types";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 let known: Promise<{ name: string }[]> | null = null;
 
@@ -42,7 +42,7 @@ interface Props {
 
 /** SQL with completion of columns and functions; what Spark's parser says of it stands below, as one types. */
 export default function SqlEditor({ field, form, label, value, columns, problem, hint, onChange }: Props) {
-  const { api } = useBench();
+  const { api } = useDocument();
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const latest = useRef({ columns, onChange });
@@ -125,7 +125,7 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
 
 /** What Spark says of the expressions, a little after the last letter. */
 function useSaid(field: Field, form: SqlForm, text: string, columns: Column[]): string[] {
-  const { api } = useBench();
+  const { api } = useDocument();
   const [said, setSaid] = useState<string[]>([]);
   const names = JSON.stringify(columns);
   useEffect(() => {

@@ -4,11 +4,11 @@ import { useEffect, useState } from "react";
 import { type Trial as Tried, lint, tryOut } from "../../model/build";
 import type { Operator } from "../../model/shared";
 import { brief } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Remarks on the code of an operator, and a button that runs it on the first ten rows. */
 export default function Trial({ operator }: { operator: Operator }) {
-  const { api, id, connection } = useBench();
+  const { api, id, connection } = useDocument();
   const [remarks, setRemarks] = useState<{ line: number; message: string }[]>([]);
   const [tried, setTried] = useState<Tried | "busy" | null>(null);
   const [failed, setFailed] = useState<string | null>(null);

@@ -5,7 +5,7 @@ import { Suspense, lazy, useEffect, useMemo, useReducer, useRef, useState } from
 import { Pages } from "../../model/pages";
 import type { Recording } from "../../model/types";
 import { brief, count } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 const Statistics = lazy(() => import("./Statistics"));
 
@@ -79,7 +79,7 @@ export function Results({ recording }: { recording: Recording }) {
 }
 
 function Grid({ run, sink, where }: { run: string; sink: string; where: string }) {
-  const { api } = useBench();
+  const { api } = useDocument();
   const [sort, setSort] = useState<{ column: string; down: boolean } | null>(null);
   const [, changed] = useReducer((n: number) => n + 1, 0);
   const box = useRef<HTMLDivElement>(null);

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 
 import type { Json } from "../../model/types";
 import { brief, count } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 interface Figures {
   name: string;
@@ -20,7 +20,7 @@ type Value = { value: Json; rows: number } | { from: number; to: number; rows: n
 
 /** The columns of a result in figures, computed by Spark; a click on one shows its values. */
 export default function Statistics({ run, sink, where }: { run: string; sink: string; where: string }) {
-  const { api } = useBench();
+  const { api } = useDocument();
   const [figures, setFigures] = useState<Figures[] | null>(null);
   const [opened, open] = useState<string | null>(null);
   const [values, setValues] = useState<Value[]>([]);

@@ -1,7 +1,7 @@
 import { Button, Menu } from "@mantine/core";
 
 import { type Form, exportLink } from "../../model/build";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 const FORMS: [Form, string][] = [
   ["yaml", "YAML"],
@@ -11,7 +11,7 @@ const FORMS: [Form, string][] = [
 
 /** Commands by a click, and the workflow as a file. */
 export function Export() {
-  const { id } = useBench();
+  const { id } = useDocument();
   return (
     <>
       <Button

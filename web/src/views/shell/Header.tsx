@@ -8,43 +8,46 @@ import {
   TextInput,
   useMantineColorScheme,
 } from "@mantine/core";
-import { useEffect } from "react";
+import { useCallback, useEffect } from "react";
 
 import { describe, isActive } from "../../model/executions";
 import { arrange } from "../../model/layout";
 import { keep } from "../../model/person";
 import { onError } from "../../model/steering";
-import type { Execution, Person } from "../../model/types";
+import type { Person } from "../../model/types";
 import { Export } from "./Export";
 import { Help } from "./Help";
 import { People } from "../people/People";
 import { Steering } from "../live/Steering";
 import { Versions } from "./Versions";
-import { useBench, useSnapshot, useStatus } from "../../context";
+import {
+  useDocument,
+  useExecution,
+  useExecutions,
+  useJourney,
+  useKnown,
+  useSnapshot,
+  useStatus,
+} from "../context";
 
-export function Header({
-  executions,
-  setPerson,
-}: {
-  executions: Execution[];
-  setPerson: (p: Person) => void;
-}) {
-  const bench = useBench();
-  const { api, id, shared, connection, execution, person, tell } = bench;
+export function Header({ setPerson }: { setPerson: (p: Person) => void }) {
+  const { api, id, shared, connection, person, tell } = useDocument();
+  const executions = useExecutions();
+  const { leave } = useJourney();
   const { name, operators, edges } = useSnapshot(shared);
   const status = useStatus(connection);
   const { toggleColorScheme } = useMantineColorScheme();
-  const active = isActive(execution);
-  const ahead = executions.filter((e) => isActive(e) && e !== execution).length;
+  const active = useExecution(isActive);
 
-  const run = (): void => {
-    bench.setMoment(null);
+  const run = useCallback((): void => {
+    leave();
     connection
       .flush()
       .then(() => api.run(id, person.name, { on_error: onError(localStorage) }))
       .catch(tell);
-  };
+  }, [leave, connection, api, id, person.name, tell]);
   const stop = (): void => {
+    const execution = executions.current().latest;
     if (execution) api.stop(execution.execution, person.name).catch(tell);
   };
   useEffect(() => {
@@ -56,7 +59,7 @@ export function Header({
     };
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
-  });
+  }, [active, run]);
 
   return (
     <header>
@@ -74,10 +77,7 @@ export function Header({
         </Button>
       )}
       <Steering />
-      <Text size="sm" role="status" aria-label="Execution" truncate>
-        {execution ? describe(execution) : "Not run yet"}
-        {ahead > 0 && execution?.status === "queued" ? `, ${ahead} before it` : ""}
-      </Text>
+      <ExecutionLine />
       {status !== "connected" && (
         <Badge color="orange.9" role="status">
           {status === "connecting" ? "connecting" : "offline: edits are kept"}
@@ -116,5 +116,19 @@ export function Header({
         <Help />
       </Group>
     </header>
+  );
+}
+
+/** What the run does now, in a line. */
+function ExecutionLine() {
+  const line = useExecution((e) => (e ? describe(e) : "Not run yet"));
+  const ahead = useKnown(({ all, latest }) =>
+    latest?.status === "queued" ? all.filter((e) => isActive(e) && e !== latest).length : 0,
+  );
+  return (
+    <Text size="sm" role="status" aria-label="Execution" truncate>
+      {line}
+      {ahead > 0 ? `, ${ahead} before it` : ""}
+    </Text>
   );
 }

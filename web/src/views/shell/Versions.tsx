@@ -3,11 +3,11 @@ import { useState } from "react";
 
 import type { Version } from "../../model/types";
 import { ago } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** Named versions of the workflow: keep it as it is now, or take an earlier one back. */
 export function Versions() {
-  const { api, id, tell } = useBench();
+  const { api, id, tell } = useDocument();
   const [versions, setVersions] = useState<Version[]>([]);
   const [naming, setNaming] = useState(false);
   const load = (): void => {
@@ -42,7 +42,7 @@ export function Versions() {
 
 /** Asks for the name under which the workflow is kept. */
 function Naming({ close }: { close: () => void }) {
-  const { api, id, person, connection } = useBench();
+  const { api, id, person, connection } = useDocument();
   const [name, setName] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string | null>(null);

@@ -1,15 +1,15 @@
 import { Alert, Center, Text } from "@mantine/core";
 import { ReactFlowProvider } from "@xyflow/react";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import * as Y from "yjs";
 
 import { ApiError, type Api } from "../../model/api";
 import { Connection } from "../../model/connection";
-import { latest, listen, told } from "../../model/executions";
-import { type Visit, parseLink } from "../../model/journey";
+import { Executions, listen } from "../../model/executions";
+import { Journey, parseLink } from "../../model/journey";
 import { person as thisPerson } from "../../model/person";
 import { SharedWorkflow } from "../../model/shared";
-import type { Checked, Execution, Moment, OperatorKind, Scope } from "../../model/types";
+import type { Checked, OperatorKind } from "../../model/types";
 import { Below } from "../below/Below";
 import { Canvas } from "../canvas/Canvas";
 import { CommandPalette } from "../commands/CommandPalette";
@@ -18,7 +18,7 @@ import { Header } from "./Header";
 import { Palette } from "../palette/Palette";
 import { Properties } from "../properties/Properties";
 import { Tour } from "./Tour";
-import { type Bench, BenchContext, socketUrl, useStatus } from "../../context";
+import { DocumentContext, ExecutionContext, JourneyContext, socketUrl, useStatus } from "../context";
 
 const NOTHING: Checked = { problems: [], schemas: {}, deep: false };
 
@@ -57,58 +57,39 @@ function Open({
   connection,
 }: { id: string; api: Api; kinds: OperatorKind[] } & Opened) {
   const [selected, select] = useState<string | null>(null);
-  const [executions, setExecutions] = useState<Execution[]>([]);
-  const [moment, setMoment] = useState<Moment | null>(null);
   const [edge, setEdge] = useState<string | null>(null);
-  const [scope, setScope] = useState<Scope | null>(null);
-  const [visiting, visit] = useState<Visit | null>(() => parseLink(location.hash));
   const [following, follow] = useState<number | null>(null);
-  const [noted, setNoted] = useState<Record<string, number>>({});
-  const [problem, setProblem] = useState<unknown>(null);
+  const [problem, tell] = useState<unknown>(null);
   const [person, setPerson] = useState(() => thisPerson(localStorage));
+  const [executions] = useState(() => new Executions(id));
+  const [journey] = useState(() => new Journey(api, tell, parseLink(location.hash)));
   const status = useStatus(connection);
   const checked = useChecks(api, id, shared, connection);
   const byKind = useMemo(() => new Map(kinds.map((k) => [k.op, k])), [kinds]);
 
-  useEffect(
-    () =>
-      listen(socketUrl("/api/live"), (news) => {
-        if (news.kind === "notebook")
-          setNoted((known) => ({ ...known, [news.data.run]: (known[news.data.run] ?? 0) + 1 }));
-        else setExecutions((known) => told(known, news));
-      }),
-    [],
-  );
-  useEffect(() => setScope(null), [moment]);
+  useEffect(() => listen(socketUrl("/api/live"), executions.take), [executions]);
   useEffect(() => connection.awareness.setLocalStateField("user", person), [connection, person]);
   useEffect(() => connection.awareness.setLocalStateField("selected", selected), [connection, selected]);
 
-  const tell = useCallback((what: unknown) => setProblem(what), []);
-  const execution = latest(executions, id);
-  const bench: Bench = {
-    id,
-    api,
-    shared,
-    connection,
-    kinds: byKind,
-    person,
-    selected,
-    select,
-    checked,
-    execution,
-    moment,
-    setMoment,
-    edge,
-    setEdge,
-    scope,
-    setScope,
-    visiting,
-    visit,
-    following,
-    follow,
-    noted,
-    tell,
-  };
+  const bench = useMemo(
+    () => ({
+      id,
+      api,
+      shared,
+      connection,
+      kinds: byKind,
+      person,
+      selected,
+      select,
+      checked,
+      edge,
+      setEdge,
+      following,
+      follow,
+      tell,
+    }),
+    [id, api, shared, connection, byKind, person, selected, checked, edge, following],
+  );
   if (status === "gone") {
     return (
       <Center h="100%">
@@ -119,23 +100,27 @@ function Open({
     );
   }
   return (
-    <BenchContext.Provider value={bench}>
-      <ReactFlowProvider>
-        <div className="bench">
-          <Following />
-          <Header executions={executions} setPerson={setPerson} />
-          <Palette />
-          <main className="canvas" aria-label="Canvas">
-            {problem !== null && <Problem problem={problem} close={() => setProblem(null)} />}
-            <Canvas />
-            <Tour />
-          </main>
-          <Properties />
-          <Below />
-          <CommandPalette />
-        </div>
-      </ReactFlowProvider>
-    </BenchContext.Provider>
+    <DocumentContext value={bench}>
+      <ExecutionContext value={executions}>
+        <JourneyContext value={journey}>
+          <ReactFlowProvider>
+            <div className="bench">
+              <Following />
+              <Header setPerson={setPerson} />
+              <Palette />
+              <main className="canvas" aria-label="Canvas">
+                {problem !== null && <Problem problem={problem} close={() => tell(null)} />}
+                <Canvas />
+                <Tour />
+              </main>
+              <Properties />
+              <Below />
+              <CommandPalette />
+            </div>
+          </ReactFlowProvider>
+        </JourneyContext>
+      </ExecutionContext>
+    </DocumentContext>
   );
 }
 

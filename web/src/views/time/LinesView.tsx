@@ -4,11 +4,11 @@ import { useEffect, useState } from "react";
 import { travel } from "../../model/journey";
 import type { Lines, Moment } from "../../model/types";
 import { brief } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument } from "../context";
 
 /** The lines that a Python operator's last step ran, each with what it made of the locals. */
 export function LinesView({ run, moment, operator }: { run: string; moment: Moment; operator: string }) {
-  const { api } = useBench();
+  const { api } = useDocument();
   const [lines, setLines] = useState<Lines | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {

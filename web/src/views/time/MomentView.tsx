@@ -6,7 +6,7 @@ import type { Change, Json, Moment, OperatorState } from "../../model/types";
 import { brief, full, isAbsent } from "../../model/values";
 import { LinesView } from "./LinesView";
 import { StateTable } from "./StateTable";
-import { useBench } from "../../context";
+import { useDocument, useJourney } from "../context";
 
 interface Props {
   run: string;
@@ -20,7 +20,8 @@ interface Props {
 
 /** A moment: the step that led there with what it changed, the chosen operator's state, and what waits before it. */
 export function MomentView({ run, moment, operator, python, go, aside }: Props) {
-  const { api, tell, setScope } = useBench();
+  const { api, tell } = useDocument();
+  const { light: show } = useJourney();
   const [state, setState] = useState<OperatorState | null>(null);
   const [pending, setPending] = useState<{ from: string; row: Record<string, Json> }[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
@@ -42,9 +43,9 @@ export function MomentView({ run, moment, operator, python, go, aside }: Props) 
     return () => {
       current = false;
     };
-  }, [api, run, moment, operator]);
+  }, [api, run, moment, operator, asked]);
   const light = (of: "pending" | "taken" | "given", number = 0): void => {
-    travel.scope(api, run, moment.moment, { of, operator, number }).then(setScope, tell);
+    travel.scope(api, run, moment.moment, { of, operator, number }).then(show, tell);
   };
   const changed = (name: string, key: Json | undefined): Change | undefined =>
     moment.changes.find(

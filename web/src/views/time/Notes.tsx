@@ -4,15 +4,15 @@ import { useEffect, useState } from "react";
 import { travel } from "../../model/journey";
 import type { Moment, NotebookEntry } from "../../model/types";
 import { ago } from "../../model/values";
-import { useBench } from "../../context";
+import { useDocument, useKnown } from "../context";
 
 export type Note = Extract<NotebookEntry, { kind: "note" }>;
 
 /** The notes of a run, as everybody sees them now. */
 export function useNotes(run: string): Note[] {
-  const { api, noted } = useBench();
+  const { api } = useDocument();
   const [notes, setNotes] = useState<Note[]>([]);
-  const news = noted[run] ?? 0;
+  const news = useKnown((known) => known.noted[run] ?? 0);
   useEffect(() => {
     let current = true;
     travel.notebook(api, run).then(
@@ -38,7 +38,7 @@ export function Notes({
   notes: Note[];
   open: (note: Note) => void;
 }) {
-  const { api, person, tell } = useBench();
+  const { api, person, tell } = useDocument();
   const [text, setText] = useState("");
   return (
     <div>

@@ -1,108 +1,29 @@
 import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 
-import type { How, Where } from "../../model/api";
-import { link, travel } from "../../model/journey";
-import type { Moment, Person, Place, Recording } from "../../model/types";
+import { travel } from "../../model/journey";
+import type { Person, Place, Recording } from "../../model/types";
 import { MomentView } from "./MomentView";
 import { type Note, Notes, useNotes } from "./Notes";
 import { Timeline } from "./Timeline";
-import { useBench } from "../../context";
-
-const STEPS: { how: How; label: string; key: string; letter: string }[] = [
-  { how: "back", label: "Back", key: "Shift+F10", letter: "b" },
-  { how: "over", label: "Over", key: "F10", letter: "o" },
-  { how: "into", label: "Into", key: "F11", letter: "i" },
-  { how: "out", label: "Out", key: "Shift+F11", letter: "u" },
-];
+import { useDocument } from "../context";
+import { STEPS, useTravel } from "./useTravel";
 
 /** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
 export default function Time({ recording }: { recording: Recording }) {
-  const bench = useBench();
-  const { api, id, shared, connection, selected, select, moment, setMoment, tell, person, visiting, visit } =
-    bench;
-  const run = recording.run;
-  const names = recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name);
-  const chosen = shared.current().operators.find((o) => o.id === selected)?.name;
-  const [operator, setOperator] = useState(chosen && names.includes(chosen) ? chosen : (names[0] ?? ""));
+  const { api, id, shared, person, tell } = useDocument();
+  const { journey, run, moment, busy, names, operator, choose, jump, step } = useTravel(recording);
+  const { go, leave } = journey;
   const [tuples, setTuples] = useState<number | string>(1);
   const [when, setWhen] = useState("");
-  const [busy, setBusy] = useState(false);
-
-  useEffect(() => {
-    if (chosen && names.includes(chosen)) setOperator(chosen);
-  }, [chosen]);
-  useEffect(() => () => setMoment(null), [setMoment]);
-  useEffect(() => {
-    const place: Place | null = moment && { run, moment: moment.moment, epoch: moment.epoch };
-    connection.awareness.setLocalStateField("place", place);
-  }, [connection, run, moment]);
   const others = usePlaces(run);
   const notes = useNotes(run);
-  useEffect(() => {
-    history.replaceState(null, "", moment ? link(id, run, moment.address) : `#/w/${id}`);
-  }, [id, run, moment]);
-  useEffect(() => () => history.replaceState(null, "", `#/w/${id}`), [id]);
-  useEffect(() => {
-    if (visiting?.run !== run) return;
-    visit(null);
-    if (visiting.address) go(travel.visit(api, run, visiting.address));
-    else if (visiting.moment) go(api.moment(run, visiting.moment));
-  }, [visiting, run]);
   const open = (note: Note): void => go(travel.visit(api, run, note.address));
   const share = (): void => {
     void navigator.clipboard.writeText(location.href).then(
       () => tell("The link to this moment was copied."),
       () => tell(`The link to this moment: ${location.href}`),
     );
-  };
-
-  const go = (asked: Promise<Moment | null>): void => {
-    setBusy(true);
-    asked
-      .then((found) => {
-        if (found) setMoment(found);
-        else tell("That never happened in this run.");
-      }, tell)
-      .finally(() => setBusy(false));
-  };
-  const jump = (to: Where): void => go(api.jump(run, to));
-  const step = (how: How): void => {
-    if (moment && !busy)
-      go(api.step(run, moment.moment, how, how === "over" || how === "into" ? operator : undefined));
-  };
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent): void => {
-      const typing = (event.target as HTMLElement).closest("input, textarea, [contenteditable]");
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const name = (event.shiftKey ? "Shift+" : "") + event.key;
-      const found = STEPS.find((s) => s.key === name || (!typing && s.letter === event.key));
-      if (found) {
-        event.preventDefault();
-        step(found.how);
-      }
-    };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
-  });
-  const choose = (name: string | null): void => {
-    if (!name) return;
-    setOperator(name);
-    const on = shared.current().operators.find((o) => o.name === name);
-    if (on) select(on.id);
-  };
-  const fork = (): void => {
-    if (!moment) return;
-    const changed = shared
-      .current()
-      .operators.filter(
-        (o) =>
-          names.includes(o.name) &&
-          typeof o.fields.code === "string" &&
-          o.fields.code !== recording.code[o.name],
-      );
-    const changes = Object.fromEntries(changed.map((o) => [o.name, String(o.fields.code)]));
-    api.fork(run, moment.moment, changes, person.name, id).then(() => setMoment(null), tell);
   };
 
   return (
@@ -124,7 +45,7 @@ export default function Time({ recording }: { recording: Recording }) {
         <form
           onSubmit={(e) => {
             e.preventDefault();
-            if (when.trim()) go(api.first(run, operator, when).then((answer) => answer.found));
+            if (when.trim()) journey.first(run, operator, when);
           }}
         >
           <TextInput
@@ -148,23 +69,22 @@ export default function Time({ recording }: { recording: Recording }) {
             {s.label}
           </Button>
         ))}
-        <Button size="xs" variant="light" disabled={!moment} onClick={() => setMoment(null)}>
+        <Button size="xs" variant="light" disabled={!moment} onClick={leave}>
           Live
         </Button>
         <Button size="xs" variant="light" disabled={!moment} onClick={share}>
           Copy link
         </Button>
-        <Button size="xs" variant="light" disabled={busy || !moment} onClick={fork}>
+        <Button
+          size="xs"
+          variant="light"
+          disabled={busy || !moment}
+          onClick={() => journey.fork(recording, shared.current().operators, person.name, id)}
+        >
           Fork here
         </Button>
         {recording.failed_epoch !== null && (
-          <Button
-            size="xs"
-            color="red"
-            variant="light"
-            disabled={busy}
-            onClick={() => go(api.failure(run).then((a) => a.found))}
-          >
+          <Button size="xs" color="red" variant="light" disabled={busy} onClick={() => journey.failure(run)}>
             Failure
           </Button>
         )}
@@ -176,7 +96,7 @@ export default function Time({ recording }: { recording: Recording }) {
         notes={notes}
         others={others}
         jump={jump}
-        live={() => setMoment(null)}
+        live={leave}
         open={open}
       />
       {others.map(({ person: other, place }, i) => (
@@ -213,7 +133,7 @@ export default function Time({ recording }: { recording: Recording }) {
 
 /** Where the others are in the past of this run. */
 function usePlaces(run: string): { person: Person; place: Place }[] {
-  const { connection } = useBench();
+  const { connection } = useDocument();
   const [places, setPlaces] = useState<{ person: Person; place: Place }[]>([]);
   useEffect(() => {
     const look = (): void => {

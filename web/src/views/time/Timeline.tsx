@@ -1,7 +1,7 @@
 import { useMemo, useRef, useState } from "react";
 
 import type { Where } from "../../model/api";
-import { neighbour, shareOf, trackOf, whereAt } from "../../model/journey";
+import { neighbour, shareOf, trackOf, whereAt } from "../../model/timeline";
 import type { Moment, NotebookEntry, Person, Place, Recording } from "../../model/types";
 
 const NAMED = 60;
@@ -29,8 +29,9 @@ export function Timeline({ recording, moment, operator, notes, others, jump, liv
   };
   const pressed = (event: React.KeyboardEvent): void => {
     if (event.key === "ArrowLeft") jump(neighbour(track, moment, -1));
-    else if (event.key === "ArrowRight") moment && jump(neighbour(track, moment, 1));
-    else if (event.key === "Home") jump({ epoch: 0 });
+    else if (event.key === "ArrowRight") {
+      if (moment) jump(neighbour(track, moment, 1));
+    } else if (event.key === "Home") jump({ epoch: 0 });
     else if (event.key === "End") live();
     else return;
     event.preventDefault();
