@@ -1,5 +1,5 @@
 import { Alert, Badge, Button, Group, Select, Stack, Switch, Text, TextInput, Textarea } from "@mantine/core";
-import { Suspense, lazy, useEffect, useState } from "react";
+import { Suspense, lazy, useEffect, useMemo, useState } from "react";
 
 import { runTo } from "../../model/build";
 import { type Field, fieldsOf, parse, shown } from "../../model/form";
@@ -46,6 +46,7 @@ function Form({ operator }: { operator: Operator }) {
   const { shared, kinds, checked, select } = useDocument();
   const { operators, edges } = useSnapshot(shared);
   const kind = kinds.get(operator.op);
+  const fields = useMemo(() => (kind ? fieldsOf(kind) : []), [kind]);
   if (!kind) return <Text>An operator '{operator.op}' is not known here.</Text>;
   const problems = checked.problems.filter((p) => p.operator === operator.name);
   const columns = checked.schemas[operator.name] ?? [];
@@ -80,7 +81,7 @@ function Form({ operator }: { operator: Operator }) {
           {p.hint}
         </Alert>
       ))}
-      {fieldsOf(kind).map((field) => (
+      {fields.map((field) => (
         <Input key={field.name} operator={operator} field={field} inputs={inputs} />
       ))}
       {columns.length > 0 && (
@@ -158,13 +159,13 @@ function Input({ operator, field, inputs }: { operator: Operator; field: Field; 
   const [problem, setProblem] = useState<string | null>(null);
   const [files, setFiles] = useState<string[]>([]);
   const set = (given: Json | undefined): void => shared.setField(operator.id, field.name, given);
+  const json = JSON.stringify(value) as string | undefined; // the value is another object after each edit
   useEffect(() => {
     // somebody else's edit, or an undo: what stands here already means the same stays as it was typed
-    setText((now) =>
-      JSON.stringify(parse(field, now).value) === JSON.stringify(value) ? now : shown(field, value),
-    );
+    const now = json === undefined ? undefined : (JSON.parse(json) as Json);
+    setText((typed) => (JSON.stringify(parse(field, typed).value) === json ? typed : shown(field, now)));
     setProblem(null);
-  }, [JSON.stringify(value)]);
+  }, [field, json]);
   const path =
     (operator.op === "read" && field.name === "path") ||
     (operator.op === "query" && field.name === "database");

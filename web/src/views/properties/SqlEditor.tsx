@@ -45,8 +45,8 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
   const { api } = useDocument();
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const latest = useRef({ columns, onChange });
-  latest.current = { columns, onChange };
+  const latest = useRef({ value, columns, onChange });
+  latest.current = { value, columns, onChange };
   const said = useSaid(field, form, value, columns);
 
   useEffect(() => {
@@ -68,7 +68,7 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
     const made = new EditorView({
       parent: place.current!,
       state: EditorState.create({
-        doc: value,
+        doc: latest.current.value,
         extensions: [
           history(),
           bracketMatching(),
@@ -127,13 +127,14 @@ export default function SqlEditor({ field, form, label, value, columns, problem,
 function useSaid(field: Field, form: SqlForm, text: string, columns: Column[]): string[] {
   const { api } = useDocument();
   const [said, setSaid] = useState<string[]>([]);
-  const names = JSON.stringify(columns);
+  const json = JSON.stringify(columns); // the columns are other objects after each check
   useEffect(() => {
     const asked = expressions(field, text);
-    if (asked.length === 0 || columns.length === 0) return setSaid([]);
+    const known = JSON.parse(json) as Column[];
+    if (asked.length === 0 || known.length === 0) return setSaid([]);
     let current = true;
     const timer = setTimeout(() => {
-      Promise.all(asked.slice(0, 30).map(({ sql }) => checkSql(api, sql, columns, form))).then(
+      Promise.all(asked.slice(0, 30).map(({ sql }) => checkSql(api, sql, known, form))).then(
         (found) => {
           if (!current) return;
           setSaid(
@@ -153,6 +154,6 @@ function useSaid(field: Field, form: SqlForm, text: string, columns: Column[]): 
       current = false;
       clearTimeout(timer);
     };
-  }, [api, field.kind, form, text, names]);
+  }, [api, field, form, text, json]);
   return said;
 }
