@@ -1,10 +1,9 @@
 /** Travelling in the past of a run: what the server is asked, the moment that is looked at, and links to moments. */
 import type { Api, How, Where } from "./api";
+import type { components } from "./server";
 import type { Operator } from "./shared";
 import { Store } from "./store";
-import type { Address, Json, Lines, Moment, NotebookEntry, Recording, Scope } from "./types";
-
-const e = encodeURIComponent;
+import type { Address, Moment, Recording, Scope } from "./types";
 
 /** A place to go to: a run, and in it an address, or a moment that the server knows by its id; neither: the run's end. */
 export interface Visit {
@@ -13,33 +12,33 @@ export interface Visit {
   moment?: string;
 }
 
+/** A tuple of a moment: one that waits at an operator, the one taken last, or one that was given for it. */
+type TupleOf = components["schemas"]["Scope"];
+type StateOf = components["schemas"]["Change"];
+
 export const travel = {
   visit: (api: Api, run: string, address: Address) =>
-    api.call<Moment>("POST", `/api/recordings/${e(run)}/visit`, address),
-  lastChange: (
-    api: Api,
-    run: string,
-    moment: string,
-    what: { operator: string; name: string; key: Json; keyed: boolean },
-  ) =>
-    api.call<{ found: Moment | null }>(
-      "POST",
-      `/api/recordings/${e(run)}/moments/${e(moment)}/last_change`,
-      what,
-    ),
-  scope: (
-    api: Api,
-    run: string,
-    moment: string,
-    of: { of: "pending" | "taken" | "given"; operator?: string; number?: number },
-  ) => api.call<Scope>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/scope`, of),
+    // what a moment's address holds is what a visit takes, which the description cannot say
+    api.ask("post", "/api/recordings/{run}/visit", {
+      path: { run },
+      body: address as components["schemas"]["Visit"],
+    }),
+  lastChange: (api: Api, run: string, moment: string, what: StateOf) =>
+    api.ask("post", "/api/recordings/{run}/moments/{moment}/last_change", {
+      path: { run, moment },
+      body: what,
+    }),
+  scope: (api: Api, run: string, moment: string, of: TupleOf) =>
+    api.ask("post", "/api/recordings/{run}/moments/{moment}/scope", { path: { run, moment }, body: of }),
   lines: (api: Api, run: string, moment: string, operator: string) =>
-    api.call<Lines>("GET", `/api/recordings/${e(run)}/moments/${e(moment)}/lines/${e(operator)}`),
-  notebook: (api: Api, run: string) => api.call<NotebookEntry[]>("GET", `/api/recordings/${e(run)}/notebook`),
+    api.ask("get", "/api/recordings/{run}/moments/{moment}/lines/{operator}", {
+      path: { run, moment, operator },
+    }),
+  notebook: (api: Api, run: string) => api.ask("get", "/api/recordings/{run}/notebook", { path: { run } }),
   pin: (api: Api, run: string, by: string, moment: string, text: string) =>
-    api.call<NotebookEntry>("POST", `/api/recordings/${e(run)}/notes`, { by, moment, text }),
+    api.ask("post", "/api/recordings/{run}/notes", { path: { run }, body: { by, moment, text } }),
   unpin: (api: Api, run: string, note: string) =>
-    api.call<void>("DELETE", `/api/recordings/${e(run)}/notes/${e(note)}`),
+    api.ask("delete", "/api/recordings/{run}/notes/{note}", { path: { run, note } }),
 };
 
 // --- the moment that is looked at -----------------------------------------------------------------------------------

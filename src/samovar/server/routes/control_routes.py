@@ -12,6 +12,7 @@ import samovar as sv
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
+from samovar.server import answers
 from samovar.server.documents.sql_reach import check_sql, check_texts
 from samovar.server.json_values import inspection_data, row_data
 from samovar.server.services import Parts, parts
@@ -84,7 +85,7 @@ class Mark(Asked):
     note: str = Field("", max_length=2000)
 
 
-@router.post("/pause")
+@router.post("/pause", response_model=answers.ExecutionData)
 def pause(the: The, id: str, given: Pause) -> dict[str, Any]:
     """Stop the run in place; everybody sees who did."""
     found = the.executions.get(id)
@@ -98,7 +99,7 @@ def pause(the: The, id: str, given: Pause) -> dict[str, Any]:
     return the.executions.told(found, given.by, "paused it").data()
 
 
-@router.post("/resume")
+@router.post("/resume", response_model=answers.ExecutionData)
 def resume(the: The, id: str, given: Asked) -> dict[str, Any]:
     """Go on after a pause."""
     found = the.executions.get(id)
@@ -107,7 +108,7 @@ def resume(the: The, id: str, given: Asked) -> dict[str, Any]:
     return the.executions.told(found, given.by, "let it go on").data()
 
 
-@router.post("/inspect")
+@router.post("/inspect", response_model=answers.InspectionData)
 def inspect(the: The, id: str, given: Look) -> dict[str, Any]:
     """The state of a Python operator now, and the tuples it has not finished."""
     found = the.executions.get(id)
@@ -118,7 +119,7 @@ def inspect(the: The, id: str, given: Look) -> dict[str, Any]:
     return inspection_data(seen, flying)
 
 
-@router.get("/held")
+@router.get("/held", response_model=list[answers.HeldTupleData])
 def held(the: The, id: str) -> list[dict[str, Any]]:
     """The tuples that wait for a decision: the tuple, the error, its traceback, locals and the operator's state."""
     found = the.executions.get(id)
@@ -139,7 +140,7 @@ def held(the: The, id: str) -> list[dict[str, Any]]:
     ]
 
 
-@router.get("/console")
+@router.get("/console", response_model=list[answers.ConsoleLineData])
 def console(the: The, id: str) -> list[dict[str, Any]]:
     """What Python operators have printed: the last lines."""
     found = the.executions.get(id)
@@ -147,7 +148,7 @@ def console(the: The, id: str) -> list[dict[str, Any]]:
     return [{"at": one.at, "operator": one.operator, "epoch": one.epoch, "text": one.text} for one in lines]
 
 
-@router.post("/retry")
+@router.post("/retry", response_model=answers.ExecutionData)
 def retry(the: The, id: str, given: Retry) -> dict[str, Any]:
     """Process a held tuple again, as it is or with other values."""
     found = the.executions.get(id)
@@ -158,7 +159,7 @@ def retry(the: The, id: str, given: Retry) -> dict[str, Any]:
     return the.executions.told(found, given.by, did, operator=given.operator).data()
 
 
-@router.post("/skip")
+@router.post("/skip", response_model=answers.ExecutionData)
 def skip(the: The, id: str, given: Skip) -> dict[str, Any]:
     """Leave a held tuple out."""
     found = the.executions.get(id)
@@ -167,7 +168,7 @@ def skip(the: The, id: str, given: Skip) -> dict[str, Any]:
     return the.executions.told(found, given.by, did, operator=given.operator).data()
 
 
-@router.post("/modify")
+@router.post("/modify", response_model=answers.ExecutionData)
 def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
     """Give operators other logic while they run."""
     found = the.executions.get(id)
@@ -183,7 +184,7 @@ def modify(the: The, id: str, given: Modify) -> dict[str, Any]:
     ).data()
 
 
-@router.post("/watch")
+@router.post("/watch", response_model=answers.ExecutionData)
 def watch(the: The, id: str, given: NewWatch) -> dict[str, Any]:
     """Mark every tuple of an operator that meets a condition."""
     found = the.executions.get(id)
@@ -196,7 +197,7 @@ def watch(the: The, id: str, given: NewWatch) -> dict[str, Any]:
     return the.executions.told(found, given.by, did, operator=given.operator).data()
 
 
-@router.post("/break")
+@router.post("/break", response_model=answers.ExecutionData)
 def break_at(the: The, id: str, given: NewBreakpoint) -> dict[str, Any]:
     """Pause at a tuple that meets a condition, or after so many tuples: a breakpoint."""
     found = the.executions.get(id)
@@ -208,7 +209,7 @@ def break_at(the: The, id: str, given: NewBreakpoint) -> dict[str, Any]:
     return the.executions.told(found, given.by, did, operator=given.operator).data()
 
 
-@router.delete("/watches/{name}")
+@router.delete("/watches/{name}", response_model=answers.ExecutionData)
 def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     """Remove a watch or a breakpoint."""
     found = the.executions.get(id)
@@ -217,7 +218,7 @@ def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     return the.executions.told(found, by, f"took the watch {name} back").data()
 
 
-@router.post("/interact")
+@router.post("/interact", response_model=answers.MarkedData)
 def interact(the: The, id: str, given: Mark) -> dict[str, Any]:
     """Mark this moment, without pausing; the recording has it when its epoch is over."""
     found = the.executions.get(id)

@@ -1,24 +1,16 @@
 import { Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 
+import type { ConsoleLine } from "../../model/types";
 import { useDocument } from "../context";
-
-interface Line {
-  at: number;
-  operator: string;
-  epoch: number;
-  text: string;
-}
 
 /** What the Python operators of a run have printed. */
 export function Console({ execution, printed }: { execution: string; printed: number }) {
   const { api, tell } = useDocument();
-  const [lines, setLines] = useState<Line[]>([]);
+  const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
     let current = true;
-    api
-      .call<Line[]>("GET", `/api/executions/${encodeURIComponent(execution)}/console`)
-      .then((found) => current && setLines(found), tell);
+    api.console(execution).then((found) => current && setLines(found), tell);
     return () => {
       current = false;
     };

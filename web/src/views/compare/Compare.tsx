@@ -1,22 +1,14 @@
 import { Button, Group, Select, Text, TextInput } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 
-import {
-  type Comparison,
-  type Wanted,
-  cause,
-  columnsOf,
-  compare,
-  sideOfCause,
-  verdictLine,
-} from "../../model/compare";
+import { type Order, cause, columnsOf, compare, sideOfCause, verdictLine } from "../../model/compare";
 import { ENDED } from "../../model/executions";
-import type { Execution, Version } from "../../model/types";
+import type { Comparison, Execution, Version } from "../../model/types";
 import { brief } from "../../model/values";
 import { useDocument, useJourney } from "../context";
 import { runLabel, useRuns } from "../below/RunChooser";
 
-const ORDERS: { value: Wanted["order"]; label: string }[] = [
+const ORDERS: { value: Order; label: string }[] = [
   { value: "any", label: "in any order" },
   { value: "all", label: "in the same order" },
   { value: "keys", label: "in order within keys" },
@@ -30,7 +22,7 @@ export default function Compare() {
   const [versions, setVersions] = useState<Version[]>([]);
   const [left, setLeft] = useState<string | null>(null);
   const [right, setRight] = useState<string | null>(null);
-  const [order, setOrder] = useState<Wanted["order"]>("any");
+  const [order, setOrder] = useState<Order>("any");
   const [keys, setKeys] = useState("");
   const [tolerance, setTolerance] = useState("");
   const [sink, setSink] = useState("");
@@ -126,7 +118,7 @@ export default function Compare() {
           label="rows count"
           data={ORDERS}
           value={order}
-          onChange={(o) => o && setOrder(o as Wanted["order"])}
+          onChange={(o) => o && setOrder(o as Order)}
           allowDeselect={false}
         />
         {order === "keys" && (
@@ -248,7 +240,7 @@ function useEnded(): (execution: string) => Promise<Execution> {
   }, []);
   return async (execution) => {
     for (;;) {
-      const now = await api.call<Execution>("GET", `/api/executions/${encodeURIComponent(execution)}`);
+      const now = await api.execution(execution);
       if (ENDED.includes(now.status) || gone.current) return now;
       await new Promise((done) => setTimeout(done, 300));
     }

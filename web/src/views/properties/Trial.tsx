@@ -1,8 +1,9 @@
 import { Button, Group, Table, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 
-import { type Trial as Tried, lint, tryOut } from "../../model/build";
+import { lint, tryOut } from "../../model/build";
 import type { Operator } from "../../model/shared";
+import type { Trial as Tried } from "../../model/types";
 import { brief } from "../../model/values";
 import { useDocument } from "../context";
 

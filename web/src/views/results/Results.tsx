@@ -84,13 +84,8 @@ function Grid({ run, sink, where }: { run: string; sink: string; where: string }
   const [, changed] = useReducer((n: number) => n + 1, 0);
   const box = useRef<HTMLDivElement>(null);
   const pages = useMemo(() => {
-    const query: Record<string, string> = {};
-    if (where) query.where = where;
-    if (sort) Object.assign(query, { sort: sort.column, descending: String(sort.down) });
-    return new Pages(
-      (start, size) => api.page(run, sink, { ...query, start: String(start), count: String(size) }),
-      changed,
-    );
+    const query = { where: where || undefined, sort: sort?.column, descending: sort?.down };
+    return new Pages((start, count) => api.page(run, sink, { ...query, start, count }), changed);
   }, [api, run, sink, where, sort]);
   useEffect(() => void pages.fetch(0), [pages]);
   const rows = useVirtualizer({

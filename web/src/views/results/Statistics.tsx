@@ -1,54 +1,39 @@
 import { Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 
-import type { Json } from "../../model/types";
+import type { ColumnFigures, ValueCount } from "../../model/types";
 import { brief, count } from "../../model/values";
 import { useDocument } from "../context";
-
-interface Figures {
-  name: string;
-  type: string;
-  rows: number;
-  nulls: number;
-  distinct: Json;
-  least: Json;
-  greatest: Json;
-  mean: Json;
-}
-
-type Value = { value: Json; rows: number } | { from: number; to: number; rows: number };
 
 /** The columns of a result in figures, computed by Spark; a click on one shows its values. */
 export default function Statistics({ run, sink, where }: { run: string; sink: string; where: string }) {
   const { api } = useDocument();
-  const [figures, setFigures] = useState<Figures[] | null>(null);
+  const [figures, setFigures] = useState<ColumnFigures[] | null>(null);
   const [opened, open] = useState<string | null>(null);
-  const [values, setValues] = useState<Value[]>([]);
+  const [values, setValues] = useState<ValueCount[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
-  const path = `/api/recordings/${encodeURIComponent(run)}/results/${encodeURIComponent(sink)}/statistics`;
-  const query = where ? `?${new URLSearchParams({ where }).toString()}` : "";
   useEffect(() => {
     let current = true;
-    api.call<Figures[]>("GET", path + query).then(
+    api.statistics(run, sink, where || undefined).then(
       (f) => current && setFigures(f),
       (error: Error) => current && setProblem(error.message),
     );
     return () => {
       current = false;
     };
-  }, [api, path, query]);
+  }, [api, run, sink, where]);
   useEffect(() => {
     if (opened === null) return;
     let current = true;
     setValues([]);
-    api.call<Value[]>("GET", `${path}/${encodeURIComponent(opened)}${query}`).then(
+    api.values(run, sink, opened, where || undefined).then(
       (v) => current && setValues(v),
       (error: Error) => current && setProblem(error.message),
     );
     return () => {
       current = false;
     };
-  }, [api, path, query, opened]);
+  }, [api, run, sink, where, opened]);
   if (problem)
     return (
       <Text size="sm" c="red" role="alert">

@@ -5,7 +5,8 @@ import { type Root, createRoot } from "react-dom/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
 import { Api } from "../../model/api";
-import type { Execution, OperatorKind } from "../../model/types";
+import { sampleExecution, sampleKind } from "../../model/samples";
+import type { Execution } from "../../model/types";
 import Workbench from "./Workbench";
 
 const drawn = vi.hoisted(() => ({ canvas: 0, properties: 0 }));
@@ -39,48 +40,10 @@ class Socket {
   close(): void {}
 }
 
-const KIND: OperatorKind = {
-  op: "distinct",
-  group: "Rows",
-  summary: "",
-  description: "",
-  ports: { least: 1, most: 1 },
-  output: true,
-  start: {},
-  presets: [],
-  schema: { properties: {}, required: [] },
-};
-
 function running(taken: number): Execution {
-  const figures = { name: "distinct", kind: "distinct", taken, given: taken, rate: 1, state_entries: 0 };
-  return {
-    execution: "a",
-    workflow: "w",
-    title: "w",
-    by: "Ana",
-    asked: 1,
-    status: "running",
-    stopped_by: null,
-    paused_by: null,
-    parent: null,
-    run: "r",
-    progress: {
-      status: "running",
-      epoch: 0,
-      fraction: 0.5,
-      seconds: 1,
-      operators: [figures],
-      note: "",
-      rejected: {},
-    },
-    live: {},
-    held: [],
-    watches: [],
-    reached: [],
-    deeds: [],
-    printed: 0,
-    error: null,
-  };
+  const [figures] = sampleExecution.progress!.operators;
+  const operators = [{ ...figures!, name: "distinct", taken, given: taken }];
+  return { ...sampleExecution, progress: { ...sampleExecution.progress!, epoch: 0, operators } };
 }
 
 let root: Root;
@@ -112,7 +75,7 @@ async function tick(taken: number): Promise<void> {
 }
 
 it("a tick of a run draws the figures anew, and neither the canvas nor the properties", async () => {
-  const answers = (path: string): unknown => (path === "/api/operators" ? [KIND] : []);
+  const answers = (path: string): unknown => (path === "/api/operators" ? [sampleKind("distinct")] : []);
   const api = new Api(async (path) => new Response(JSON.stringify(answers(path))));
   await show(<Workbench id="w" api={api} />);
   await act(async () => page.querySelector<HTMLElement>("[data-kind=distinct]")!.click()); // adds and selects it

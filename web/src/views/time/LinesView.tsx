@@ -2,14 +2,14 @@ import { Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 import { travel } from "../../model/journey";
-import type { Lines, Moment } from "../../model/types";
+import type { Line, Moment } from "../../model/types";
 import { brief } from "../../model/values";
 import { useDocument } from "../context";
 
 /** The lines that a Python operator's last step ran, each with what it made of the locals. */
 export function LinesView({ run, moment, operator }: { run: string; moment: Moment; operator: string }) {
   const { api } = useDocument();
-  const [lines, setLines] = useState<Lines | null>(null);
+  const [lines, setLines] = useState<Line[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   useEffect(() => {
     let current = true;

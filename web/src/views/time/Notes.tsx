@@ -2,11 +2,9 @@ import { Button, Group, Text, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 import { travel } from "../../model/journey";
-import type { Moment, NotebookEntry } from "../../model/types";
+import type { Moment, Note } from "../../model/types";
 import { ago } from "../../model/values";
 import { useDocument, useKnown } from "../context";
-
-export type Note = Extract<NotebookEntry, { kind: "note" }>;
 
 /** The notes of a run, as everybody sees them now. */
 export function useNotes(run: string): Note[] {

@@ -2,9 +2,9 @@ import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/co
 import { useEffect, useState } from "react";
 
 import { travel } from "../../model/journey";
-import type { Person, Place, Recording } from "../../model/types";
+import type { Note, Person, Place, Recording } from "../../model/types";
 import { MomentView } from "./MomentView";
-import { type Note, Notes, useNotes } from "./Notes";
+import { Notes, useNotes } from "./Notes";
 import { Timeline } from "./Timeline";
 import { useDocument } from "../context";
 import { STEPS, useTravel } from "./useTravel";

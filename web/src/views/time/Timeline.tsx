@@ -2,7 +2,7 @@ import { useMemo, useRef, useState } from "react";
 
 import type { Where } from "../../model/api";
 import { neighbour, shareOf, trackOf, whereAt } from "../../model/timeline";
-import type { Moment, NotebookEntry, Person, Place, Recording } from "../../model/types";
+import type { Moment, Note, Person, Place, Recording } from "../../model/types";
 
 const NAMED = 60;
 
@@ -10,11 +10,11 @@ interface Props {
   recording: Recording;
   moment: Moment | null;
   operator: string;
-  notes: Extract<NotebookEntry, { kind: "note" }>[];
+  notes: Note[];
   others: { person: Person; place: Place }[];
   jump: (to: Where) => void;
   live: () => void;
-  open: (note: Extract<NotebookEntry, { kind: "note" }>) => void;
+  open: (note: Note) => void;
 }
 
 /** The run as a line: epochs as long as they took, marked moments, notes, people. Drag it, or use the arrow keys. */
