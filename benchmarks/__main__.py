@@ -15,6 +15,7 @@ _BENCHMARKS = {
     "monitor": "the Yahoo streaming benchmark as two live queries: throughput with and without a monitor",
     "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
     "papers": "the experiments of the three papers: measured, beside their figures, and a page of results",
+    "versions": "W1 to W5 of an older commit against this tree, interleaved",
     "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.generate import random_program
 from tests.oracle.operators import RunningByKey, Totals
-from tests.oracle.support import EPOCH_SIZES, run_flow
+from tests.oracle.support import epoch_sizes, run_flow
 from tests.oracle.test_python_operators import ROWS, data
 
 import samovar as sv
@@ -41,7 +41,7 @@ def test_counters_equal_the_rows_plain_spark_counts(seed: int, spark: SparkSessi
     rnd = random.Random(seed)
     program = random_program(rnd, spark, tmp_path, steps=6)
     wanted = [df.count() for df in program.plain]
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("counting")
         frames = program.on_frames(flow)
         frames[-1].sink("S")
@@ -112,7 +112,7 @@ def test_counters_come_out_right_however_they_are_found(
         "useless": ROWS,
         "both": ROWS + rows.filter("n IS NULL").count(),
     }
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("counting")
         counted_flow(flow, data)
         counted = counters(run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size))
@@ -137,7 +137,7 @@ def test_aggregates_that_store_nothing_count_their_input_themselves(
         "some": rows.filter("n > 2").count(),
         "one": 1,
     }
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("tallies")
         a, b = (flow.read.parquet(data[name], name=name) for name in ("a", "b"))
         low_rows = a.filter("n < 6", name="low")

@@ -70,7 +70,7 @@ def same(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("pairs", RELATIONS[::7], ids=str)
+@pytest.mark.parametrize("pairs", RELATIONS[::7], ids=lambda pairs: " ".join(sorted(map("".join, pairs))))
 def test_the_two_forms_of_the_definition_agree(pairs: frozenset[tuple[str, str]]) -> None:
     traces = Traces(ABC, relation(pairs), 4)
     streams = [s for s in traces.class_of if len(s) == 4]

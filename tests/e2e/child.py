@@ -20,10 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.spark_profile import TEST_PROFILE
+
 __all__ = ["Child", "die_with_parent", "wait_until"]
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCAL = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
 
 
 class Child:
@@ -132,7 +133,7 @@ def main(spec: dict[str, Any]) -> int:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if spec.get("kill"):
         _arm(**spec["kill"])
-    spark = spark_session(spec.get("master", "local[2]"), {**LOCAL, **spec.get("conf", {})})
+    spark = spark_session(spec.get("master", "local[2]"), {**TEST_PROFILE, **spec.get("conf", {})})
     path = Path(spec["record"])
     if "source" in spec:
         target = Path(spec["target"]) if "target" in spec else None

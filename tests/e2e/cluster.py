@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 
 import psutil
+from tests.spark_profile import JAVA_OPTIONS, TEST_PROFILE
 
 from samovar.runtime.spark.java import find_java, launch_home
 
@@ -42,14 +43,19 @@ class Cluster:
         memory: str = "1g",
         hidden: Sequence[Path] = (),
         hidden_from: Sequence[int] = (),
+        quick: bool = False,
     ) -> None:
-        """`hidden`: folders that exist, and that the workers numbered in `hidden_from` do not see."""
+        """`hidden`: folders that exist, and that the workers numbered in `hidden_from` do not see.
+
+        `quick`: with the tests' settings of Spark, for jobs over a few rows; benchmarks take users' settings.
+        """
         import pyspark
 
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._home = Path(pyspark.__file__).parent
         self._memory = memory
+        self._quick = quick
         self._processes: list[subprocess.Popen[bytes]] = []
         self._java = str(launch_home(find_java()))
         port, page = _free_port(), _free_port()
@@ -83,6 +89,7 @@ class Cluster:
     def conf(self) -> dict[str, str]:
         """Settings for a session on this cluster: small executors, loopback addresses, our interpreter and path."""
         return {
+            **(TEST_PROFILE if self._quick else {}),
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
             "spark.driver.memory": "1g",
@@ -151,6 +158,7 @@ class Cluster:
             "SPARK_HOME": str(self._home),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
         }

@@ -25,7 +25,7 @@ TABLES = ("lineitem", "orders", "customer", "nation", "part", "tweets", "all_bea
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as made:
+    with Cluster(tmp_path_factory.mktemp("cluster"), quick=True) as made:
         yield made
 
 

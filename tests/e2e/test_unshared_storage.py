@@ -78,7 +78,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Hosts:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, hosts: Hosts) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
-    with Cluster(folder, hidden=[hosts.closed], hidden_from=[0, 1]) as made:
+    with Cluster(folder, hidden=[hosts.closed], hidden_from=[0, 1], quick=True) as made:
         yield made
 
 
@@ -136,7 +136,7 @@ def test_native_runs_trials_and_inputs_in_hidden_folders_fail_at_the_start(
 def test_runs_of_which_one_worker_in_two_does_not_see_the_recording_fail_at_the_start(
     hosts: Hosts, tmp_path: Path
 ) -> None:
-    with Cluster(tmp_path / "cluster", hidden=[hosts.closed], hidden_from=[1]) as cluster:
+    with Cluster(tmp_path / "cluster", hidden=[hosts.closed], hidden_from=[1], quick=True) as cluster:
         found = hosts.outcomes(
             cluster,
             {"name": "one epoch", "kind": "python"},
@@ -155,7 +155,7 @@ def test_an_exception_on_a_worker_that_joined_later_and_sees_nothing_reaches_the
 ) -> None:
     gate = hosts.open / "gate"
     gate.mkdir()
-    with Cluster(tmp_path / "cluster", workers=1) as cluster:
+    with Cluster(tmp_path / "cluster", workers=1, quick=True) as cluster:
         child = hosts.begin(cluster, {"name": "late", "kind": "raises", "gate": str(gate)})
         wait_until((gate / "waits").exists, child, 300)
         cluster.join(hidden=[hosts.closed])
@@ -175,7 +175,7 @@ def test_a_worker_that_joined_during_an_epoch_is_probed_before_its_commit(
 ) -> None:
     gate = hosts.open / "second gate"
     gate.mkdir()
-    with Cluster(tmp_path / "cluster") as cluster:
+    with Cluster(tmp_path / "cluster", quick=True) as cluster:
         child = hosts.begin(cluster, {"name": "joined", "kind": "python", "gate": str(gate)})
         wait_until((gate / "waits").exists, child, 300)
         cluster.join(hidden=[hosts.closed])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+import os
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,17 +18,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from tests.conftest import ALL_SIZES
 
 import samovar as sv
 
-__all__ = ["ALL_AT_ONCE", "EPOCH_SIZES", "ONE_FILE", "assert_same", "rows_of", "run_flow", "write_files"]
+__all__ = ["ALL_AT_ONCE", "ONE_FILE", "assert_same", "epoch_sizes", "rows_of", "run_flow", "write_files"]
 
 ONE_FILE = 1
 """An epoch of one byte holds one file: an epoch takes at least one."""
 ALL_AT_ONCE = 1 << 40
-EPOCH_SIZES = (ONE_FILE, ALL_AT_ONCE)
 
 Build = Callable[..., Any]
+
+
+def epoch_sizes(*sizes: int | None, case: object = "") -> tuple[int | None, ...]:
+    """The epoch sizes that the present test runs at: one of `sizes`, or all of them with `--slow`.
+
+    Which one it is follows from the test's name and from `case`, so the sizes alternate over the tests of a file and a
+    failure can be repeated. Without `sizes`: an epoch for each file, or one epoch for everything.
+    """
+    sizes = sizes or (ONE_FILE, ALL_AT_ONCE)
+    if os.environ.get(ALL_SIZES):
+        return sizes
+    test = os.environ["PYTEST_CURRENT_TEST"].partition(" ")[0]
+    return (sizes[zlib.crc32(f"{test}{case}".encode()) % len(sizes)],)
 
 
 def write_files(folder: Path, table: pa.Table, cuts: Sequence[int] | int = 3) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow, write_files
+from tests.oracle.support import assert_same, epoch_sizes, run_flow, write_files
 
 import samovar as sv
 from samovar.errors import SchemaProblem
@@ -135,7 +135,7 @@ def both(
 ) -> None:
     expected = function(*(spark.read.parquet(p) for p in paths)).toArrow()
     assert expected.num_rows
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("shop")
         function(*(flow.read.parquet(p) for p in paths)).sink("S")
         result = run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size).result("S")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.oracle.operators import CountedBatches, Echo, Mapped, Order, Ports, RunningByKey, Totals, Twice
-from tests.oracle.support import ALL_AT_ONCE, EPOCH_SIZES, ONE_FILE, rows_of, run_flow, write_files
+from tests.oracle.support import ALL_AT_ONCE, ONE_FILE, epoch_sizes, rows_of, run_flow, write_files
 
 import samovar as sv
 
@@ -46,7 +46,7 @@ def results(
     spark: SparkSession, tmp_path: Path, build: Callable[[sv.Workflow], Any], sinks: tuple[str, ...] = ("S",)
 ) -> Iterator[tuple[Any, ...]]:
     """The results of the sinks for each epoch size."""
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("python")
         build(flow)
         run = run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size)
@@ -340,7 +340,7 @@ def test_a_state_moves_on_although_nothing_asks_for_its_rows(
 ) -> None:
     """Spark leaves the probe side of a join out when it sees that the build side is empty."""
 
-    for size in EPOCH_SIZES:
+    for size in epoch_sizes():
         flow = sv.Workflow("python")
         counted = flow.read.parquet(data["a"], name="a").apply(Echo(), name="echo")
         nothing = flow.read.parquet(data["b"], name="b").filter("n > 1000").selectExpr("n", "tag AS other")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.oracle.generate import random_program
-from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+from tests.oracle.support import ALL_AT_ONCE, ONE_FILE, assert_same, epoch_sizes, run_flow
 
 import samovar as sv
 
@@ -34,7 +34,7 @@ def compare(spark: SparkSession, seed: int, *, steps: int) -> None:
         program = random_program(rnd, spark, Path(folder), steps=rnd.randrange(2, steps + 1))
         note(program.text())
         expected = program.plain[-1].toArrow()
-        for size in (*EPOCH_SIZES, None):
+        for size in epoch_sizes(ONE_FILE, ALL_AT_ONCE, None, case=seed):
             flow = sv.Workflow("random")
             program.on_frames(flow)[-1].sink("S")
             run = run_flow(spark, flow, Path(folder) / "runs", epoch_bytes=size, interactive=size is None)

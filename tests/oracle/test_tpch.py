@@ -1,4 +1,4 @@
-"""TPC-H queries written with Frame methods against the same in plain PySpark, at a tiny scale and two epoch sizes."""
+"""TPC-H queries written with Frame methods against plain PySpark, at a tiny scale, with users' settings of Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 from benchmarks.data import Data
 from benchmarks.tpch import QUERIES
 from pyspark.sql import SparkSession
-from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+from tests.oracle.support import ALL_AT_ONCE, assert_same, epoch_sizes, run_flow
+
+pytestmark = pytest.mark.usefixtures("users_settings")
 
 ORDERED = {"q1", "q3", "q4", "q10", "q12"}
 
@@ -28,6 +30,6 @@ def test_a_query_gives_what_plain_spark_gives(
     expected = query.plain(spark, data).toArrow()
     assert expected.num_rows
     # files of this scale are about 300 kB: the first size makes several epochs of some files each
-    for size in (500_000, EPOCH_SIZES[1]):
+    for size in epoch_sizes(500_000, ALL_AT_ONCE):
         run = run_flow(spark, query.samovar(data), tmp_path / "runs", epoch_bytes=size)
         assert_same(expected, run.result("S"), ordered=name in ORDERED, note=f"epochs of {size}")

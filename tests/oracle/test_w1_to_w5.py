@@ -8,7 +8,7 @@ import pytest
 from benchmarks.data import Data
 from benchmarks.workflows import WORKFLOWS
 from pyspark.sql import SparkSession
-from tests.oracle.support import EPOCH_SIZES, assert_same, run_flow
+from tests.oracle.support import ALL_AT_ONCE, assert_same, epoch_sizes, run_flow
 
 ORDERED = {"w1", "w2", "w3"}
 
@@ -27,6 +27,6 @@ def test_a_workflow_gives_what_the_plain_job_gives(
     pair = WORKFLOWS[name]
     expected = pair.plain(spark, data).toArrow()
     assert expected.num_rows
-    for size in (150_000, EPOCH_SIZES[1]):
+    for size in epoch_sizes(150_000, ALL_AT_ONCE):
         run = run_flow(spark, pair.samovar(data), tmp_path / "runs", epoch_bytes=size)
         assert_same(expected, run.result("S"), ordered=name in ORDERED, note=f"epochs of {size}")

@@ -144,6 +144,7 @@ def some_update() -> bytes:
         b"\x00\x02" + b"\xff" * 12,
         bytes(MESSAGE_BYTES + 1),
     ],
+    ids=lambda message: f"{len(message)} bytes, {message[:3].hex() or 'none'}",
 )
 def test_what_cannot_be_read_is_refused_and_changes_nothing(tmp_path: Path, message: bytes) -> None:
     room = Room(tmp_path)

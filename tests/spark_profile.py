@@ -1,0 +1,23 @@
+"""Spark settings for tests: jobs over a few rows, where compiling code costs more than it saves."""
+
+from __future__ import annotations
+
+__all__ = ["JAVA_OPTIONS", "QUICK_SQL", "TEST_PROFILE"]
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The quick compiler alone, and a collector without threads of its own: two processes share two cores."""
+
+QUICK_SQL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""What the fixture `users_settings` takes back."""
+
+TEST_PROFILE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+    **QUICK_SQL,
+}
