@@ -9,5 +9,5 @@ export default defineConfig({
     assetsInlineLimit: 0, // the server's content security policy takes scripts and fonts from files alone
     chunkSizeWarningLimit: 900,
   },
-  test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
+  test: { environment: "happy-dom", include: ["src/**/*.test.{ts,tsx}"] },
 });

@@ -21,13 +21,17 @@ export async function visitor(browser, name, link = LINK) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
   context.setDefaultTimeout(15_000);
   await context.addInitScript((who) => {
-    localStorage.setItem("samovar-person", JSON.stringify({ name: who, color: "#1971c2", colorLight: "#1971c233" }));
+    localStorage.setItem(
+      "samovar-person",
+      JSON.stringify({ name: who, color: "#1971c2", colorLight: "#1971c233" }),
+    );
   }, name);
   const page = await context.newPage();
   page.problems = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && /Content Security|Uncaught|React/.test(message.text())) page.problems.push(message.text());
+    if (message.type() === "error" && /Content Security|Uncaught|React/.test(message.text()))
+      page.problems.push(message.text());
   });
   await page.goto(link);
   return page;
@@ -68,7 +72,10 @@ export async function watched(browser, name, body, seconds = 180) {
   let timer;
   waiting = "nothing yet";
   const late = new Promise((_, fail) => {
-    timer = setTimeout(() => fail(new Error(`${name}: expected to be done in ${seconds} s; last waited for: ${waiting}`)), seconds * 1000);
+    timer = setTimeout(
+      () => fail(new Error(`${name}: expected to be done in ${seconds} s; last waited for: ${waiting}`)),
+      seconds * 1000,
+    );
   });
   try {
     await Promise.race([body(), late]);
@@ -88,7 +95,11 @@ async function stopAll(page) {
   await page?.evaluate(async () => {
     const all = await (await fetch("/api/executions")).json();
     for (const one of all.filter((e) => !["completed", "failed", "stopped"].includes(e.status))) {
-      await fetch(`/api/executions/${one.execution}/stop`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
+      await fetch(`/api/executions/${one.execution}/stop`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: "{}",
+      });
     }
   });
 }
@@ -102,7 +113,11 @@ export async function picture(page, name) {
 /** Runs a command by name, from the keyboard alone. */
 export async function command(page, text) {
   await page.keyboard.press("Control+k");
-  await until("the cursor in the command", () => page.evaluate(() => document.activeElement?.getAttribute("aria-label")), (label) => label === "Command");
+  await until(
+    "the cursor in the command",
+    () => page.evaluate(() => document.activeElement?.getAttribute("aria-label")),
+    (label) => label === "Command",
+  );
   await page.keyboard.type(text);
   await page.keyboard.press("Enter");
   await page.getByLabel("Command", { exact: true }).waitFor({ state: "hidden" });
@@ -110,11 +125,15 @@ export async function command(page, text) {
 
 /** The code that stands in an editor, without the carets of others. */
 export async function codeOf(page) {
-  return page.locator(".cm-content").evaluate((c) => [...c.querySelectorAll(".cm-line")].map((l) => {
-    const copy = l.cloneNode(true);
-    for (const widget of copy.querySelectorAll(".cm-ySelectionCaret")) widget.remove();
-    return copy.textContent;
-  }).join("\n"));
+  return page.locator(".cm-content").evaluate((c) =>
+    [...c.querySelectorAll(".cm-line")]
+      .map((l) => {
+        const copy = l.cloneNode(true);
+        for (const widget of copy.querySelectorAll(".cm-ySelectionCaret")) widget.remove();
+        return copy.textContent;
+      })
+      .join("\n"),
+  );
 }
 
 /** Waits until something holds, and says what was there instead. */
@@ -133,12 +152,21 @@ export async function until(what, look, wanted, seconds = 60) {
 /** What axe finds serious or critical on a page. */
 export async function barriers(page) {
   await page.evaluate(readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8"));
-  await page.evaluate(() => Promise.race([ // colours on their way are no colours
-    Promise.all(document.getAnimations().map((moving) => moving.finished.catch(() => undefined))),
-    new Promise((done) => setTimeout(done, 1000)),
-  ]));
+  await page.evaluate(() =>
+    Promise.race([
+      // colours on their way are no colours
+      Promise.all(document.getAnimations().map((moving) => moving.finished.catch(() => undefined))),
+      new Promise((done) => setTimeout(done, 1000)),
+    ]),
+  );
   const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   return found.violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id} (${v.nodes.length}): ${v.nodes.slice(0, 4).map((n) => `${n.target.join(" ")} ${n.failureSummary}`).join(" | ")}`);
+    .map(
+      (v) =>
+        `${v.id} (${v.nodes.length}): ${v.nodes
+          .slice(0, 4)
+          .map((n) => `${n.target.join(" ")} ${n.failureSummary}`)
+          .join(" | ")}`,
+    );
 }

@@ -15,7 +15,12 @@ const BAD = 'id,note,n\n1,fine,10\n2,too,20,many\n3,"also\ntoo",30,many\n4,fine,
 async function run(page) {
   await page.getByRole("button", { name: "▶ Run" }).click();
   const status = page.getByLabel("Execution");
-  await until("the run", () => status.innerText(), (text) => /^(Completed|Failed|Stopped)/.test(text), 120);
+  await until(
+    "the run",
+    () => status.innerText(),
+    (text) => /^(Completed|Failed|Stopped)/.test(text),
+    120,
+  );
   assert.match(await status.innerText(), /^Completed/);
 }
 
@@ -31,34 +36,48 @@ async function read(page, name, body) {
   await page.locator('[data-kind="sink"]').click();
 }
 
-test("a file of a spreadsheet is read as it was written", () => watched(browser, "csv", async () => {
-  const page = await visitor(browser, "Ana");
-  await make(page, "sheet");
-  await read(page, "d1.csv", D1);
-  await run(page);
-  await tab(page, "Result");
-  await until("the rows", () => page.getByLabel("Row count").innerText(), (text) => text === "4 rows");
-  const cells = await page.getByRole("table", { name: "Result S" }).getByRole("cell").allInnerTexts();
-  assert.ok(cells.includes('say "hi", ok'), String(cells));
-  assert.equal(await page.locator(".operator .loss").count(), 0);
-  await tab(page, "Problems");
-  assert.match(await page.getByRole("tabpanel").innerText(), /Nothing is wrong/);
-}));
+test("a file of a spreadsheet is read as it was written", () =>
+  watched(browser, "csv", async () => {
+    const page = await visitor(browser, "Ana");
+    await make(page, "sheet");
+    await read(page, "d1.csv", D1);
+    await run(page);
+    await tab(page, "Result");
+    await until(
+      "the rows",
+      () => page.getByLabel("Row count").innerText(),
+      (text) => text === "4 rows",
+    );
+    const cells = await page.getByRole("table", { name: "Result S" }).getByRole("cell").allInnerTexts();
+    assert.ok(cells.includes('say "hi", ok'), String(cells));
+    assert.equal(await page.locator(".operator .loss").count(), 0);
+    await tab(page, "Problems");
+    assert.match(await page.getByRole("tabpanel").innerText(), /Nothing is wrong/);
+  }));
 
-test("rows that do not parse are shown on the operator and listed with file and line", () => watched(browser, "rejected", async () => {
-  const page = await visitor(browser, "Ana");
-  await make(page, "damaged");
-  await read(page, "bad.csv", BAD);
-  await run(page);
-  const badge = page.locator('[data-operator="csv_files"] .loss');
-  await until("the badge", () => badge.innerText(), (text) => /2 rows rejected/.test(text));
-  await page.getByRole("tab", { name: "Problems (1)" }).click();
-  const listed = page.getByLabel("Rejected rows of csv_files").getByRole("row");
-  await until("the rows", () => listed.allInnerTexts(), (rows) => rows.length === 3);
-  const rows = await listed.allInnerTexts();
-  assert.match(rows[1], /bad\.csv\s+3\s+2,too,20,many/);
-  assert.match(rows[2], /bad\.csv\s+4\s+3,"also\s+too",30,many/);
-  await picture(page, "rejected");
-  assert.deepEqual(await barriers(page), []);
-  assert.deepEqual(page.problems, []);
-}));
+test("rows that do not parse are shown on the operator and listed with file and line", () =>
+  watched(browser, "rejected", async () => {
+    const page = await visitor(browser, "Ana");
+    await make(page, "damaged");
+    await read(page, "bad.csv", BAD);
+    await run(page);
+    const badge = page.locator('[data-operator="csv_files"] .loss');
+    await until(
+      "the badge",
+      () => badge.innerText(),
+      (text) => /2 rows rejected/.test(text),
+    );
+    await page.getByRole("tab", { name: "Problems (1)" }).click();
+    const listed = page.getByLabel("Rejected rows of csv_files").getByRole("row");
+    await until(
+      "the rows",
+      () => listed.allInnerTexts(),
+      (rows) => rows.length === 3,
+    );
+    const rows = await listed.allInnerTexts();
+    assert.match(rows[1], /bad\.csv\s+3\s+2,too,20,many/);
+    assert.match(rows[2], /bad\.csv\s+4\s+3,"also\s+too",30,many/);
+    await picture(page, "rejected");
+    assert.deepEqual(await barriers(page), []);
+    assert.deepEqual(page.problems, []);
+  }));

@@ -6,9 +6,14 @@ import "./canvas.css";
 import { MantineProvider, createTheme } from "@mantine/core";
 import { createRoot } from "react-dom/client";
 
-import { App } from "./views/App";
+import { App } from "./views/shell/App";
 
-const theme = createTheme({ primaryColor: "teal", primaryShade: { light: 9, dark: 8 }, defaultRadius: "sm", fontSizes: { xs: "12px", sm: "13px", md: "14px" } });
+const theme = createTheme({
+  primaryColor: "teal",
+  primaryShade: { light: 9, dark: 8 },
+  defaultRadius: "sm",
+  fontSizes: { xs: "12px", sm: "13px", md: "14px" },
+});
 
 createRoot(document.getElementById("root")!).render(
   <MantineProvider theme={theme} defaultColorScheme="auto">

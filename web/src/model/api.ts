@@ -1,20 +1,6 @@
-/** The server's HTTP API, and its errors as `ApiError`: what happened, and what to do. */
-import type {
-  Checked,
-  Execution,
-  Json,
-  Moment,
-  OperatorKind,
-  OperatorState,
-  Page,
-  Recording,
-  RecordingSummary,
-  Rejected,
-  ServerProblem,
-  Version,
-  WorkflowSummary,
-  WorkspaceFile,
-} from "./types";
+/** The server's HTTP API, typed by its OpenAPI description, and its errors as `ApiError`: what happened, what to do. */
+import type { components, paths } from "./server";
+import type { Json, OperatorKind, ServerProblem } from "./types";
 
 export class ApiError extends Error {
   constructor(
@@ -29,86 +15,146 @@ export class ApiError extends Error {
   }
 }
 
-export interface Where {
-  interaction?: string;
-  operator?: string;
-  tuples?: number;
-  epoch?: number;
-}
+export type Where = components["schemas"]["Jump"];
+export type How = components["schemas"]["Step"]["how"];
 
-export type How = "over" | "into" | "out" | "back";
+// --- what a route takes and answers ---------------------------------------------------------------------------------
+
+type Method = "get" | "post" | "put" | "delete";
+type Route<M extends Method> = {
+  [P in keyof paths]: paths[P] extends Record<M, object> ? P : never;
+}[keyof paths];
+type Operation<M extends Method, P extends Route<M>> = paths[P] extends Record<M, infer O> ? O : never;
+
+type Names<O> = O extends { parameters: { path: infer N } } ? { path: N } : { path?: undefined };
+type Query<O> = O extends { parameters: { query?: infer Q } } ? { query?: Q } : { query?: undefined };
+type Body<O> = O extends { requestBody: { content: { "application/json": infer B } } }
+  ? { body: B }
+  : { body?: Blob };
+type Given<O> = Names<O> & Query<O> & Body<O>;
+type Answer<O> = O extends { responses: infer R } ? ContentOf<R[keyof R]> : never;
+type ContentOf<R> = R extends { content: { "application/json": infer C } } ? C : void;
 
 type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
 export class Api {
   constructor(private readonly fetching: Fetch = (path, init) => fetch(path, init)) {}
 
-  async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const init: RequestInit = { method };
+  /** Ask a route: names in its path and its query are encoded, its body is sent as JSON (a Blob as it is). */
+  async ask<M extends Method, P extends Route<M>>(
+    method: M,
+    route: P,
+    given: Given<Operation<M, P>>,
+  ): Promise<Answer<Operation<M, P>>> {
+    const { path, query, body } = given as {
+      path?: Record<string, string | number>;
+      query?: Record<string, unknown>;
+      body?: unknown;
+    };
+    const init: RequestInit = { method: method.toUpperCase() };
     if (body instanceof Blob) init.body = body;
     else if (body !== undefined) {
       init.body = JSON.stringify(body);
       init.headers = { "content-type": "application/json" };
     }
-    const answer = await this.fetching(path, init);
+    const answer = await this.fetching(addressOf(route, path ?? {}, query ?? {}), init);
     if (!answer.ok) throw new ApiError(answer.status, await problemOf(answer));
-    return (answer.status === 204 ? undefined : await answer.json()) as T;
+    return (answer.status === 204 ? undefined : await answer.json()) as Answer<Operation<M, P>>;
   }
 
-  private get<T>(path: string): Promise<T> {
-    return this.call<T>("GET", path);
-  }
+  operators = () => this.ask("get", "/api/operators", {}) as Promise<unknown> as Promise<OperatorKind[]>;
+  workflows = () => this.ask("get", "/api/workflows", {});
+  newWorkflow = (name: string, document?: string | Record<string, Json>) =>
+    this.ask("post", "/api/workflows", { body: { name, document } });
+  examples = () => this.ask("get", "/api/examples", {});
+  newExample = (name: string) => this.ask("post", "/api/examples/{name}", { path: { name } });
+  deleteWorkflow = (id: string) => this.ask("delete", "/api/workflows/{id}", { path: { id } });
+  check = (id: string) => this.ask("get", "/api/workflows/{id}/check", { path: { id } });
+  files = () => this.ask("get", "/api/files", {});
+  upload = (path: string, file: Blob) => this.ask("put", "/api/files/{path}", { path: { path }, body: file });
 
-  operators = () => this.get<OperatorKind[]>("/api/operators");
-  workflows = () => this.get<WorkflowSummary[]>("/api/workflows");
-  newWorkflow = (name: string, document?: Json) =>
-    this.call<WorkflowSummary>("POST", "/api/workflows", { name, ...(document === undefined ? {} : { document }) });
-  examples = () => this.get<Record<string, string>>("/api/examples");
-  newExample = (name: string) => this.call<WorkflowSummary>("POST", `/api/examples/${e(name)}`);
-  deleteWorkflow = (id: string) => this.call<void>("DELETE", `/api/workflows/${e(id)}`);
-  check = (id: string) => this.get<Checked>(`/api/workflows/${e(id)}/check`);
-  files = () => this.get<WorkspaceFile[]>("/api/files");
-  upload = (path: string, file: Blob) => this.call<void>("PUT", `/api/files/${path.split("/").map(e).join("/")}`, file);
-
-  versions = (id: string) => this.get<Version[]>(`/api/workflows/${e(id)}/versions`);
+  versions = (id: string) => this.ask("get", "/api/workflows/{id}/versions", { path: { id } });
   saveVersion = (id: string, name: string, by: string) =>
-    this.call<Version>("POST", `/api/workflows/${e(id)}/versions`, { name, by });
+    this.ask("post", "/api/workflows/{id}/versions", { path: { id }, body: { name, by } });
   restore = (id: string, version: number) =>
-    this.call<void>("POST", `/api/workflows/${e(id)}/versions/${version}/restore`);
+    this.ask("post", "/api/workflows/{id}/versions/{number}/restore", { path: { id, number: version } });
 
-  run = (id: string, by: string, options: { on_error?: "hold" | "fail"; version?: number } = {}) =>
-    this.call<Execution>("POST", `/api/workflows/${e(id)}/run`, { by, ...options });
-  stop = (execution: string, by: string) =>
-    this.call<Execution>("POST", `/api/executions/${e(execution)}/stop`, { by });
+  run = (
+    id: string,
+    by: string,
+    options: { on_error?: "hold" | "fail"; version?: number; to?: string } = {},
+  ) => this.ask("post", "/api/workflows/{id}/run", { path: { id }, body: { by, ...options } });
+  execution = (id: string) => this.ask("get", "/api/executions/{id}", { path: { id } });
+  stop = (id: string, by: string) =>
+    this.ask("post", "/api/executions/{id}/stop", { path: { id }, body: { by } });
+  console = (id: string) => this.ask("get", "/api/executions/{id}/console", { path: { id } });
 
-  recordings = () => this.get<RecordingSummary[]>("/api/recordings");
-  recording = (run: string) => this.get<Recording>(`/api/recordings/${e(run)}`);
-  page = (run: string, sink: string, query: Record<string, string>) =>
-    this.get<Page>(`/api/recordings/${e(run)}/results/${e(sink)}?${new URLSearchParams(query).toString()}`);
+  recordings = () => this.ask("get", "/api/recordings", {});
+  recording = (run: string) => this.ask("get", "/api/recordings/{run}", { path: { run } });
+  page = (
+    run: string,
+    sink: string,
+    query: { start: number; count: number; where?: string; sort?: string; descending?: boolean },
+  ) => this.ask("get", "/api/recordings/{run}/results/{sink}", { path: { run, sink }, query });
   rejected = (run: string, operator: string) =>
-    this.get<Rejected>(`/api/recordings/${e(run)}/rejected/${e(operator)}`);
+    this.ask("get", "/api/recordings/{run}/rejected/{operator}", { path: { run, operator } });
+  statistics = (run: string, sink: string, where?: string) =>
+    this.ask("get", "/api/recordings/{run}/results/{sink}/statistics", {
+      path: { run, sink },
+      query: { where },
+    });
+  values = (run: string, sink: string, column: string, where?: string) =>
+    this.ask("get", "/api/recordings/{run}/results/{sink}/statistics/{column}", {
+      path: { run, sink, column },
+      query: { where },
+    });
 
-  jump = (run: string, to: Where) => this.call<Moment>("POST", `/api/recordings/${e(run)}/jump`, to);
+  jump = (run: string, to: Where) =>
+    this.ask("post", "/api/recordings/{run}/jump", { path: { run }, body: to });
   step = (run: string, moment: string, how: How, operator?: string) =>
-    this.call<Moment>("POST", `/api/recordings/${e(run)}/step`, { moment, how, operator: operator ?? null });
-  moment = (run: string, moment: string) => this.get<Moment>(`/api/recordings/${e(run)}/moments/${e(moment)}`);
+    this.ask("post", "/api/recordings/{run}/step", { path: { run }, body: { moment, how, operator } });
+  moment = (run: string, moment: string) =>
+    this.ask("get", "/api/recordings/{run}/moments/{moment}", { path: { run, moment } });
   first = (run: string, operator: string, predicate: string) =>
-    this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/first`, { operator, predicate });
-  failure = (run: string) => this.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/failure`);
+    this.ask("post", "/api/recordings/{run}/first", { path: { run }, body: { operator, predicate } });
+  failure = (run: string) => this.ask("post", "/api/recordings/{run}/failure", { path: { run } });
   state = (run: string, moment: string, operator: string) =>
-    this.get<OperatorState>(`/api/recordings/${e(run)}/moments/${e(moment)}/state/${e(operator)}`);
+    this.ask("get", "/api/recordings/{run}/moments/{moment}/state/{operator}", {
+      path: { run, moment, operator },
+    });
   pending = (run: string, moment: string, operator: string) =>
-    this.get<{ from: string; row: Record<string, Json> }[]>(
-      `/api/recordings/${e(run)}/moments/${e(moment)}/pending/${e(operator)}`,
-    );
+    this.ask("get", "/api/recordings/{run}/moments/{moment}/pending/{operator}", {
+      path: { run, moment, operator },
+    });
   fork = (run: string, moment: string, changes: Record<string, string>, by: string, workflow: string) =>
-    this.call<Execution>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/fork`, { changes, by, workflow });
+    this.ask("post", "/api/recordings/{run}/moments/{moment}/fork", {
+      path: { run, moment },
+      body: { changes, by, workflow },
+    });
 }
 
-const e = encodeURIComponent;
+/** The address of a route. A name may not lead elsewhere, whatever is in it; that of a file is a path itself. */
+function addressOf(
+  route: string,
+  names: Record<string, string | number>,
+  query: Record<string, unknown>,
+): string {
+  const path = route.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const parts = name === "path" ? String(names[name]).split("/") : [String(names[name])];
+    return parts.map(encodeURIComponent).join("/");
+  });
+  const asked = Object.entries(query).filter(([, value]) => value !== undefined);
+  if (asked.length === 0) return path;
+  return `${path}?${new URLSearchParams(asked.map(([name, value]) => [name, String(value)])).toString()}`;
+}
 
 async function problemOf(answer: Response): Promise<ServerProblem> {
-  const fallback = { kind: "Error", message: `The server answered ${answer.status}.`, hint: null, operator: null };
+  const fallback = {
+    kind: "Error",
+    message: `The server answered ${answer.status}.`,
+    hint: null,
+    operator: null,
+  };
   try {
     const body = (await answer.json()) as { error?: ServerProblem };
     return body.error ?? fallback;

@@ -2,7 +2,28 @@ import { describe, expect, it } from "vitest";
 
 import { type Chart, described, label, linear, place, range, short, slice, thinned, ticks } from "./chart";
 
-const chart: Chart = { name: "c", chart: "bar", title: "c", x: "who", y: "n", by: null, measure: "sum", rows: 9, left_out: 0, series: [{ name: null, points: [["a", 1], ["b", 2]] }], xs: ["a", "b"], kind: "text" };
+const chart: Chart = {
+  name: "c",
+  chart: "bar",
+  title: "c",
+  x: "who",
+  y: "n",
+  by: null,
+  measure: "sum",
+  rows: 9,
+  left_out: 0,
+  series: [
+    {
+      name: null,
+      points: [
+        ["a", 1],
+        ["b", 2],
+      ],
+    },
+  ],
+  xs: ["a", "b"],
+  kind: "text",
+};
 
 describe("charts", () => {
   it("ticks are round and cover the range", () => {

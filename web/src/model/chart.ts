@@ -30,7 +30,20 @@ export interface Chart {
 }
 
 /** Colours that are told apart by most people and stand out on light and dark; series have names beside them as well. */
-export const COLORS = ["#0b7285", "#c2255c", "#e67700", "#5f3dc4", "#2b8a3e", "#1971c2", "#862e9c", "#a61e4d", "#66a80f", "#495057", "#d9480f", "#1098ad"];
+export const COLORS = [
+  "#0b7285",
+  "#c2255c",
+  "#e67700",
+  "#5f3dc4",
+  "#2b8a3e",
+  "#1971c2",
+  "#862e9c",
+  "#a61e4d",
+  "#66a80f",
+  "#495057",
+  "#d9480f",
+  "#1098ad",
+];
 
 export type Scale = (value: number) => number;
 
@@ -46,7 +59,8 @@ export function ticks(low: number, high: number, wanted = 5): number[] {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? raw;
   const made: number[] = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step) made.push(Number(at.toPrecision(12)));
+  for (let at = Math.ceil(low / step) * step; at <= high + step / 1e6; at += step)
+    made.push(Number(at.toPrecision(12)));
   return made;
 }
 
@@ -75,8 +89,13 @@ export function label(value: Label | undefined): string {
 /** A number in few letters: 1.2M, 340k, 0.05. */
 export function short(value: number): string {
   const size = Math.abs(value);
-  for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]] as const) {
-    if (size >= limit) return `${number(Number((value / (limit === 1e4 ? 1e3 : limit)).toPrecision(3)))}${unit}`;
+  for (const [limit, unit] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ] as const) {
+    if (size >= limit)
+      return `${number(Number((value / (limit === 1e4 ? 1e3 : limit)).toPrecision(3)))}${unit}`;
   }
   return number(Number(value.toPrecision(4)));
 }
@@ -99,7 +118,12 @@ export function slice(x: number, y: number, radius: number, from: number, to: nu
 
 /** What a chart shows, in a sentence, for those who do not see it. */
 export function described(chart: Chart): string {
-  const what = chart.measure && chart.measure !== "count" ? `${chart.measure} of ${chart.y}` : chart.chart === "scatter" || chart.chart === "box" ? chart.y : "rows";
+  const what =
+    chart.measure && chart.measure !== "count"
+      ? `${chart.measure} of ${chart.y}`
+      : chart.chart === "scatter" || chart.chart === "box"
+        ? chart.y
+        : "rows";
   const by = chart.by ? `, by ${chart.by}` : "";
   const shown = chart.series.reduce((n, s) => n + s.points.length, 0);
   return `${chart.chart} chart: ${what}${chart.x ? ` over ${chart.x}` : ""}${by}; ${shown} values from ${chart.rows} rows`;

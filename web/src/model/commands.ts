@@ -32,5 +32,8 @@ function score(command: Command, words: string[]): number {
 
 /** Whether a key was pressed where people type text, so that single letters are no shortcuts there. */
 export function typing(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable], .cm-editor") !== null;
+  return (
+    target instanceof HTMLElement &&
+    target.closest("input, textarea, select, [contenteditable], .cm-editor") !== null
+  );
 }

@@ -78,7 +78,10 @@ export class Comments {
 
   place(id: string, change: Partial<Omit<Comment, "id" | "text">>): void {
     const entry = this.all.get(id);
-    if (entry) this.edit(() => Object.entries(change).forEach(([key, value]) => entry.get(key) !== value && entry.set(key, value)));
+    if (entry)
+      this.edit(() =>
+        Object.entries(change).forEach(([key, value]) => entry.get(key) !== value && entry.set(key, value)),
+      );
   }
 
   /** Make the text what was typed: only the part that differs is touched, so that others' typing elsewhere stays. */
@@ -99,6 +102,20 @@ export function difference(before: string, after: string): { start: number; gone
   let start = 0;
   while (start < before.length && start < after.length && before[start] === after[start]) start++;
   let same = 0;
-  while (same < before.length - start && same < after.length - start && before[before.length - 1 - same] === after[after.length - 1 - same]) same++;
+  while (
+    same < before.length - start &&
+    same < after.length - start &&
+    before[before.length - 1 - same] === after[after.length - 1 - same]
+  )
+    same++;
   return { start, gone: before.length - start - same, added: after.slice(start, after.length - same) };
+}
+
+const known = new WeakMap<SharedWorkflow, Comments>();
+
+/** The comments of a workflow: one object for all views of it. */
+export function commentsOf(shared: SharedWorkflow): Comments {
+  let found = known.get(shared);
+  if (!found) known.set(shared, (found = new Comments(shared)));
+  return found;
 }

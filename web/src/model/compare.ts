@@ -1,32 +1,15 @@
 /** Two recordings compared, and the way to the cause. */
 import type { Api } from "./api";
-import type { Json, Moment } from "./types";
+import type { components } from "./server";
+import type { Comparison } from "./types";
 
-type Row = Record<string, Json> | null;
+export type Wanted = components["schemas"]["Compare"];
+export type Order = NonNullable<Wanted["order"]>;
 
-export interface Comparison {
-  comparison: string;
-  equivalent: boolean;
-  depends: string;
-  rows: { left?: number; right?: number };
-  without_partner: { left?: number; right?: number };
-  explanation: string;
-  pairs: { left: Row; right: Row; differ: string[] }[];
-}
-
-export interface Wanted {
-  left: string;
-  right: string;
-  sink?: string;
-  order: "any" | "all" | "keys";
-  keys: string[];
-  tolerance?: number;
-}
-
-export const compare = (api: Api, wanted: Wanted) => api.call<Comparison>("POST", "/api/compare", wanted);
+export const compare = (api: Api, wanted: Wanted) => api.ask("post", "/api/compare", { body: wanted });
 
 export const cause = (api: Api, comparison: string, side: "left" | "right") =>
-  api.call<{ run: string; operator: string | null; moment: Moment }>("POST", `/api/comparisons/${encodeURIComponent(comparison)}/cause`, { side });
+  api.ask("post", "/api/comparisons/{comparison}/cause", { path: { comparison }, body: { side } });
 
 /** The columns of rows that differ, those in which they do first. */
 export function columnsOf(pairs: Comparison["pairs"]): string[] {

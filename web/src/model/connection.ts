@@ -130,7 +130,9 @@ export class Connection {
   /** Resolves when the server has taken all edits made here so far; rejects when it is not there. */
   flush(): Promise<void> {
     if (this.socket?.readyState !== WebSocket.OPEN || !this.synced) {
-      return Promise.reject(new Error("The server cannot be reached; your edits are kept and sent when it is back."));
+      return Promise.reject(
+        new Error("The server cannot be reached; your edits are kept and sent when it is back."),
+      );
     }
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => reject(new Error("The server does not answer.")), 10_000);

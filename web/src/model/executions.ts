@@ -1,4 +1,5 @@
 /** Executions as everybody sees them: news in, the state of the runs out. Pure, apart from the socket at the end. */
+import { Store, keepEqualParts } from "./store";
 import type { Execution } from "./types";
 import { brief } from "./values";
 
@@ -13,8 +14,37 @@ export const ENDED = ["completed", "failed", "stopped"];
 export function told(known: Execution[], news: News): Execution[] {
   if (news.kind === "notebook") return known;
   if (news.kind === "executions") return [...news.data].sort((a, b) => a.asked - b.asked);
-  const others = known.filter((e) => e.execution !== news.data.execution);
-  return [...others, news.data].sort((a, b) => a.asked - b.asked);
+  const before = known.find((e) => e.execution === news.data.execution);
+  const others = known.filter((e) => e !== before);
+  const now = before === undefined ? news.data : keepEqualParts(before, news.data);
+  return [...others, now].sort((a, b) => a.asked - b.asked);
+}
+
+export interface Known {
+  /** The executions of the workspace, in the order they were asked for. */
+  all: Execution[];
+  /** The execution that the workbench shows. */
+  latest: Execution | null;
+  /** How often the notebook of a run has changed, by run. */
+  noted: Record<string, number>;
+}
+
+/** What the server's news have told so far, for the workbench of one workflow. */
+export class Executions extends Store<Known> {
+  constructor(private readonly workflow: string) {
+    super({ all: [], latest: null, noted: {} });
+  }
+
+  readonly take = (news: News): void => {
+    const known = this.current();
+    if (news.kind === "notebook") {
+      const { run } = news.data;
+      this.replace({ ...known, noted: { ...known.noted, [run]: (known.noted[run] ?? 0) + 1 } });
+    } else {
+      const all = told(known.all, news);
+      this.replace({ ...known, all, latest: latest(all, this.workflow) });
+    }
+  };
 }
 
 /** The execution of a workflow that a canvas shows: the last one that was asked for. */
@@ -36,7 +66,9 @@ export function describe(execution: Execution): string {
       return `Starts${who}`;
     case "running": {
       const progress = execution.progress;
-      return progress ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}` : `Runs${who}`;
+      return progress
+        ? `Runs: ${Math.floor(progress.fraction * 100)} %, epoch ${progress.epoch}${who}`
+        : `Runs${who}`;
     }
     case "pausing":
       return `Pauses${execution.paused_by ? `, asked for by ${execution.paused_by}` : ""}`;

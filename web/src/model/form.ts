@@ -1,7 +1,8 @@
 /** Forms from JSON Schema: what kind of input a field needs, and texts to values and back. */
 import type { FieldSchema, Json, OperatorKind } from "./types";
 
-export type FieldKind = "text" | "expression" | "number" | "flag" | "choice" | "texts" | "mapping" | "json" | "code";
+export type FieldKind =
+  "text" | "expression" | "number" | "flag" | "choice" | "texts" | "mapping" | "json" | "code";
 
 export interface Field {
   name: string;
@@ -82,7 +83,10 @@ export function parse(field: Field, text: string): Parsed {
     case "number": {
       const value = Number(text);
       if (!Number.isFinite(value) || (field.integer && !Number.isInteger(value))) {
-        return { value: undefined, problem: `Expected ${field.integer ? "a whole number" : "a number"}, got '${text}'.` };
+        return {
+          value: undefined,
+          problem: `Expected ${field.integer ? "a whole number" : "a number"}, got '${text}'.`,
+        };
       }
       return { value, problem: null };
     }
@@ -98,7 +102,10 @@ export function parse(field: Field, text: string): Parsed {
 }
 
 function linesOf(text: string): string[] {
-  return text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
 }
 
 /** One entry a line: `name = expression`. */
@@ -125,7 +132,9 @@ export function shown(field: Field, value: Json | undefined): string {
   if (value === undefined || value === null) return "";
   if (field.kind === "texts") return Array.isArray(value) ? value.map(String).join("\n") : String(value);
   if (field.kind === "mapping" && typeof value === "object" && !Array.isArray(value)) {
-    return Object.entries(value).map(([k, v]) => `${k} = ${String(v)}`).join("\n");
+    return Object.entries(value)
+      .map(([k, v]) => `${k} = ${String(v)}`)
+      .join("\n");
   }
   if (field.kind === "json") return JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -1,50 +1,18 @@
 import { describe, expect, it } from "vitest";
 
-import { columnsOf, sideOfCause, verdictLine, type Comparison } from "./compare";
-import { link, neighbour, parseLink, shareOf, trackOf, whereAt } from "./journey";
-import type { Moment } from "./types";
-
-const track = trackOf({
-  epoch_list: [
-    { epoch: 0, level: 0, seconds: 1, taken: { FE: 10 } },
-    { epoch: 1, level: 0, seconds: 3, taken: { FE: 20, FD: 20 } },
-  ],
-});
-const moment = (epoch: number, taken: number): Moment => ({
-  moment: "m1", epoch, counters: { FE: { taken: [taken], given: taken } }, last: null, changes: [], address: { to: {}, steps: [] },
-});
-
-describe("the timeline", () => {
-  it("has epochs as long as they took", () => {
-    expect(track.epochs.map((e) => [e.from, e.to])).toEqual([[0, 0.25], [0.25, 1]]);
-    expect(track.epochs[1]!.before).toEqual({ FE: 10 });
-  });
-  it("leads to tuples of the operator that is looked at", () => {
-    expect(whereAt(track, 0.125, "FE")).toEqual({ operator: "FE", tuples: 5 });
-    expect(whereAt(track, 0.625, "FE")).toEqual({ operator: "FE", tuples: 20 });
-    expect(whereAt(track, 0.1, "FD")).toEqual({ epoch: 0 });
-    expect(whereAt(track, 0.25, "FE")).toEqual({ epoch: 1 });
-    expect(whereAt(track, 1, "FE")).toEqual({});
-  });
-  it("shows a moment where dragging there would lead", () => {
-    for (const share of [0.05, 0.2, 0.5, 0.9]) {
-      const to = whereAt(track, share, "FE") as { tuples: number };
-      const found = shareOf(track, moment(to.tuples > 10 ? 1 : 0, to.tuples), "FE");
-      expect(Math.abs(found - share)).toBeLessThan(0.03);
-    }
-    expect(shareOf(track, moment(2, 30), "FE")).toBe(1);
-  });
-  it("goes from epoch to epoch by keys", () => {
-    expect(neighbour(track, null, -1)).toEqual({ epoch: 1 });
-    expect(neighbour(track, moment(1, 15), -1)).toEqual({ epoch: 0 });
-    expect(neighbour(track, moment(0, 0), -1)).toEqual({ epoch: 0 });
-    expect(neighbour(track, moment(1, 15), 1)).toEqual({});
-  });
-});
+import { Api } from "./api";
+import { Journey, changedCode, link, parseLink } from "./journey";
+import { sampleMoment } from "./samples";
 
 describe("a link to a moment", () => {
   it("is read as it was written", () => {
-    const address = { to: { operator: "a & b", tuples: 5 }, steps: [["over", "é/#?"], ["out", null]] as [string, string | null][] };
+    const address = {
+      to: { operator: "a & b", tuples: 5 },
+      steps: [
+        ["over", "é/#?"],
+        ["out", null],
+      ] as [string, string | null][],
+    };
     expect(parseLink(link("shop", "run-1", address))).toEqual({ run: "run-1", address });
     expect(parseLink(link("shop", "run-1", null))).toEqual({ run: "run-1" });
   });
@@ -55,18 +23,68 @@ describe("a link to a moment", () => {
   });
 });
 
-describe("a comparison", () => {
-  const found: Comparison = {
-    comparison: "c", equivalent: false, depends: "independent", rows: { left: 3, right: 2 }, without_partner: { left: 2, right: 1 }, explanation: "",
-    pairs: [{ left: { n: 1, a: 2 }, right: { n: 1, a: 3 }, differ: ["a"] }, { left: { n: 9, a: 9 }, right: null, differ: ["n", "a"] }],
-  };
-  it("shows the columns that differ first", () => {
-    expect(columnsOf(found.pairs)).toEqual(["a", "n"]);
-    expect(sideOfCause(found)).toBe("right");
-    expect(sideOfCause({ ...found, pairs: found.pairs.slice(1) })).toBe("left");
+describe("a journey", () => {
+  /** A journey whose server answers with what stands here, and the paths that were asked for. */
+  function travelling(answers: (path: string) => unknown) {
+    const asked: string[] = [];
+    const told: unknown[] = [];
+    const api = new Api(async (path, init) => {
+      asked.push(`${path} ${String(init?.body ?? "")}`.trim());
+      return new Response(JSON.stringify(answers(path)));
+    });
+    const journey = new Journey(api, (problem) => told.push(problem), { run: "r", moment: "m7" });
+    const arrived = async (): Promise<void> => {
+      while (journey.current().busy) await new Promise((done) => setTimeout(done, 0));
+    };
+    return { journey, asked, told, arrived };
+  }
+
+  it("takes a visit up once, when the run it leads to is open", async () => {
+    const { journey, asked, arrived } = travelling(() => sampleMoment(1, 5));
+    journey.takeUpVisit("other");
+    expect(asked).toEqual([]);
+    journey.takeUpVisit("r");
+    await arrived();
+    journey.takeUpVisit("r");
+    expect(asked).toEqual(["/api/recordings/r/moments/m7"]);
+    expect(journey.current()).toMatchObject({ moment: { epoch: 1 }, visiting: null, busy: false });
   });
-  it("is told in a line", () => {
-    expect(verdictLine(found)).toBe("Different (independent): 2 rows of the left and 1 of the right have no partner.");
-    expect(verdictLine({ ...found, equivalent: true })).toBe("The same: 3 rows (independent).");
+  it("steps from the moment it is at, one step at a time", async () => {
+    const { journey, asked, arrived } = travelling(() => sampleMoment(1, 5));
+    journey.step("r", "over", "FE");
+    expect(asked).toEqual([]); // in the present there is nothing to step from
+    journey.jump("r", { epoch: 1 });
+    await arrived();
+    journey.light({ operators: ["FE"], from: [], tuples: [] });
+    journey.step("r", "over", "FE");
+    journey.step("r", "out", "FE");
+    await arrived();
+    expect(asked.slice(1)).toEqual(['/api/recordings/r/step {"moment":"m1","how":"over","operator":"FE"}']);
+    expect(journey.current().scope).toBeNull();
+    journey.leave();
+    expect(journey.current().moment).toBeNull();
+  });
+  it("stays where it is when there is no such moment, and says so", async () => {
+    const { journey, told, arrived } = travelling(() => ({ found: null }));
+    journey.first("r", "FE", "n > 5");
+    await arrived();
+    expect(told).toEqual(["That never happened in this run."]);
+    expect(journey.current().moment).toBeNull();
+  });
+  it("forks with the code that was changed on the canvas", () => {
+    const recording = {
+      code: { FE: "old", FD: "same" },
+      operators: ["FE", "FD"].map((name) => ({ name, op: "python", inputs: ["in"] })),
+    };
+    const operator = (name: string, code: string) => ({
+      id: name,
+      name,
+      op: "python",
+      x: 0,
+      y: 0,
+      fields: { code },
+    });
+    const now = [operator("FE", "new"), operator("FD", "same"), operator("added", "new")];
+    expect(changedCode(recording, now)).toEqual({ FE: "new" });
   });
 });

@@ -1,8 +1,9 @@
-/** Travelling in the past of a run: links to moments, the timeline as numbers, and what the server is asked. Pure. */
-import type { Api, Where } from "./api";
-import type { Address, Json, Lines, Moment, NotebookEntry, Recording, Scope } from "./types";
-
-const e = encodeURIComponent;
+/** Travelling in the past of a run: what the server is asked, the moment that is looked at, and links to moments. */
+import type { Api, How, Where } from "./api";
+import type { components } from "./server";
+import type { Operator } from "./shared";
+import { Store } from "./store";
+import type { Address, Moment, Recording, Scope } from "./types";
 
 /** A place to go to: a run, and in it an address, or a moment that the server knows by its id; neither: the run's end. */
 export interface Visit {
@@ -11,25 +12,141 @@ export interface Visit {
   moment?: string;
 }
 
+/** A tuple of a moment: one that waits at an operator, the one taken last, or one that was given for it. */
+type TupleOf = components["schemas"]["Scope"];
+type StateOf = components["schemas"]["Change"];
+
 export const travel = {
-  visit: (api: Api, run: string, address: Address) => api.call<Moment>("POST", `/api/recordings/${e(run)}/visit`, address),
-  lastChange: (api: Api, run: string, moment: string, what: { operator: string; name: string; key: Json; keyed: boolean }) =>
-    api.call<{ found: Moment | null }>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/last_change`, what),
-  scope: (api: Api, run: string, moment: string, of: { of: "pending" | "taken" | "given"; operator?: string; number?: number }) =>
-    api.call<Scope>("POST", `/api/recordings/${e(run)}/moments/${e(moment)}/scope`, of),
+  visit: (api: Api, run: string, address: Address) =>
+    // what a moment's address holds is what a visit takes, which the description cannot say
+    api.ask("post", "/api/recordings/{run}/visit", {
+      path: { run },
+      body: address as components["schemas"]["Visit"],
+    }),
+  lastChange: (api: Api, run: string, moment: string, what: StateOf) =>
+    api.ask("post", "/api/recordings/{run}/moments/{moment}/last_change", {
+      path: { run, moment },
+      body: what,
+    }),
+  scope: (api: Api, run: string, moment: string, of: TupleOf) =>
+    api.ask("post", "/api/recordings/{run}/moments/{moment}/scope", { path: { run, moment }, body: of }),
   lines: (api: Api, run: string, moment: string, operator: string) =>
-    api.call<Lines>("GET", `/api/recordings/${e(run)}/moments/${e(moment)}/lines/${e(operator)}`),
-  notebook: (api: Api, run: string) => api.call<NotebookEntry[]>("GET", `/api/recordings/${e(run)}/notebook`),
+    api.ask("get", "/api/recordings/{run}/moments/{moment}/lines/{operator}", {
+      path: { run, moment, operator },
+    }),
+  notebook: (api: Api, run: string) => api.ask("get", "/api/recordings/{run}/notebook", { path: { run } }),
   pin: (api: Api, run: string, by: string, moment: string, text: string) =>
-    api.call<NotebookEntry>("POST", `/api/recordings/${e(run)}/notes`, { by, moment, text }),
-  unpin: (api: Api, run: string, note: string) => api.call<void>("DELETE", `/api/recordings/${e(run)}/notes/${e(note)}`),
+    api.ask("post", "/api/recordings/{run}/notes", { path: { run }, body: { by, moment, text } }),
+  unpin: (api: Api, run: string, note: string) =>
+    api.ask("delete", "/api/recordings/{run}/notes/{note}", { path: { run, note } }),
 };
+
+// --- the moment that is looked at -----------------------------------------------------------------------------------
+
+export interface Travelled {
+  /** The moment that is looked at; null: the present. */
+  moment: Moment | null;
+  /** The tuple that was clicked, with all that came of it. */
+  scope: Scope | null;
+  /** Where to go as soon as the run's recording is open: from a link, a comparison, or a person who is followed. */
+  visiting: Visit | null;
+  /** Whether the server is asked for a moment. */
+  busy: boolean;
+}
+
+/** Where somebody is in the past, and the ways from there. Problems are told, never thrown. */
+export class Journey extends Store<Travelled> {
+  constructor(
+    private readonly api: Api,
+    private readonly tell: (problem: unknown) => void,
+    visiting: Visit | null = null,
+  ) {
+    super({ moment: null, scope: null, visiting, busy: false });
+  }
+
+  private change(part: Partial<Travelled>): void {
+    this.replace({ ...this.current(), ...part });
+  }
+
+  /** Back to the present. */
+  readonly leave = (): void => this.change({ moment: null, scope: null });
+
+  readonly light = (scope: Scope | null): void => this.change({ scope });
+
+  readonly visit = (to: Visit | null): void => this.change({ visiting: to });
+
+  /** Go to a moment that was asked for; null: there is none. */
+  readonly go = (asked: Promise<Moment | null>): void => {
+    this.change({ busy: true });
+    asked
+      .then((moment) => {
+        if (moment)
+          this.change({ moment, scope: null }); // what was lit belongs to the moment before
+        else this.tell("That never happened in this run.");
+      }, this.tell)
+      .finally(() => this.change({ busy: false }));
+  };
+
+  jump(run: string, to: Where): void {
+    this.go(this.api.jump(run, to));
+  }
+
+  /** A step from the moment that is looked at; `over` and `into` are steps of an operator. */
+  step(run: string, how: How, operator: string): void {
+    const { moment, busy } = this.current();
+    if (!moment || busy) return;
+    const of = how === "over" || how === "into" ? operator : undefined;
+    this.go(this.api.step(run, moment.moment, how, of));
+  }
+
+  first(run: string, operator: string, predicate: string): void {
+    this.go(this.api.first(run, operator, predicate).then((answer) => answer.found));
+  }
+
+  failure(run: string): void {
+    this.go(this.api.failure(run).then((answer) => answer.found));
+  }
+
+  /** Go where a visit leads, if it is one of this run. */
+  takeUpVisit(run: string): void {
+    const { visiting } = this.current();
+    if (visiting?.run !== run) return;
+    this.visit(null);
+    if (visiting.address) this.go(travel.visit(this.api, run, visiting.address));
+    else if (visiting.moment) this.go(this.api.moment(run, visiting.moment));
+  }
+
+  /** A new run from the moment that is looked at, with the code as it is on the canvas now. */
+  fork(recording: Recording, operators: Operator[], by: string, workflow: string): void {
+    const { moment } = this.current();
+    if (!moment) return;
+    const changes = changedCode(recording, operators);
+    this.api.fork(recording.run, moment.moment, changes, by, workflow).then(this.leave, this.tell);
+  }
+}
+
+/** The code of Python operators of a run that was changed on the canvas since. */
+export function changedCode(
+  recording: Pick<Recording, "code" | "operators">,
+  operators: Operator[],
+): Record<string, string> {
+  const ran = new Set(recording.operators.filter((o) => o.inputs.length > 0).map((o) => o.name));
+  const changes: Record<string, string> = {};
+  for (const { name, fields } of operators) {
+    if (ran.has(name) && typeof fields.code === "string" && fields.code !== recording.code[name])
+      changes[name] = fields.code;
+  }
+  return changes;
+}
 
 // --- links ----------------------------------------------------------------------------------------------------------
 
 /** The address in the browser of a moment of a run; it means the same to everybody who has the workspace. */
 export function link(workflow: string, run: string, address: Address | null): string {
-  const where = new URLSearchParams({ run, ...(address ? { at: JSON.stringify([address.to, address.steps]) } : {}) });
+  const where = new URLSearchParams({
+    run,
+    ...(address ? { at: JSON.stringify([address.to, address.steps]) } : {}),
+  });
   return `#/w/${workflow}?${where.toString()}`;
 }
 
@@ -46,56 +163,4 @@ export function parseLink(hash: string): Visit | null {
     // not a link of ours: the run alone
   }
   return { run };
-}
-
-// --- the timeline ---------------------------------------------------------------------------------------------------
-
-/** A run as a line from 0 to 1: each epoch as long as it took, and the tuples an operator had processed at its start. */
-export interface Track {
-  epochs: { epoch: number; from: number; to: number; before: Record<string, number>; taken: Record<string, number> }[];
-  total: number;
-}
-
-export function trackOf(recording: Pick<Recording, "epoch_list">): Track {
-  const seconds = recording.epoch_list.map((epoch) => Math.max(epoch.seconds, 1e-3));
-  const total = seconds.reduce((a, b) => a + b, 0);
-  const sums: Record<string, number> = {};
-  let at = 0;
-  const epochs = recording.epoch_list.map((epoch, i) => {
-    const made = { epoch: epoch.epoch, from: at / total, to: (at + seconds[i]!) / total, before: { ...sums }, taken: epoch.taken };
-    at += seconds[i]!;
-    for (const [name, taken] of Object.entries(epoch.taken)) sums[name] = (sums[name] ?? 0) + taken;
-    return made;
-  });
-  return { epochs, total };
-}
-
-/** Where a place on the line leads: to so many tuples of an operator, or where it has none, to the epoch. */
-export function whereAt(track: Track, share: number, operator: string): Where {
-  const last = track.epochs[track.epochs.length - 1];
-  if (last === undefined || share >= 1) return {};
-  const epoch = track.epochs.find((one) => share < one.to) ?? last;
-  const inside = Math.max(0, (share - epoch.from) / (epoch.to - epoch.from));
-  const taken = epoch.taken[operator] ?? 0;
-  const tuples = Math.round(inside * taken);
-  if (taken === 0 || tuples === 0) return { epoch: epoch.epoch };
-  return { operator, tuples: (epoch.before[operator] ?? 0) + tuples };
-}
-
-/** The place of a moment on the line, by the tuples that an operator had processed. */
-export function shareOf(track: Track, moment: Moment, operator: string): number {
-  const epoch = track.epochs.find((one) => one.epoch === moment.epoch);
-  if (epoch === undefined) return moment.epoch <= 0 ? 0 : 1;
-  const done = (moment.counters[operator]?.taken ?? []).reduce((a, b) => a + b, 0) - (epoch.before[operator] ?? 0);
-  const taken = epoch.taken[operator] ?? 0;
-  const inside = taken > 0 ? Math.min(1, Math.max(0, done / taken)) : 0;
-  return epoch.from + inside * (epoch.to - epoch.from);
-}
-
-/** The epoch to go to by an arrow key; undefined: the end of the run. */
-export function neighbour(track: Track, moment: Moment | null, way: 1 | -1): Where {
-  const count = track.epochs.length;
-  const at = moment === null ? count : moment.epoch;
-  const to = Math.max(0, at + way);
-  return to >= count ? {} : { epoch: to };
 }

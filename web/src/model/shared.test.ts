@@ -4,8 +4,23 @@ import * as Y from "yjs";
 import { SharedWorkflow, reaches } from "./shared";
 import type { OperatorKind } from "./types";
 
-function kind(op: string, start: OperatorKind["start"] = {}, least = 1, most: number | null = 1): OperatorKind {
-  return { op, group: "g", summary: "", description: "", ports: { least, most }, output: true, start, presets: [], schema: { properties: {}, required: [] } };
+function kind(
+  op: string,
+  start: OperatorKind["start"] = {},
+  least = 1,
+  most: number | null = 1,
+): OperatorKind {
+  return {
+    op,
+    group: "g",
+    summary: "",
+    description: "",
+    ports: { least, most },
+    output: true,
+    start,
+    presets: [],
+    schema: { properties: {}, required: [] },
+  };
 }
 
 const filter = kind("filter", { condition: "true" });
@@ -93,8 +108,18 @@ describe("a shared workflow", () => {
     const [a, b] = [flow.add(filter, 0, 0), flow.add(python, 10, 0)];
     flow.connect(a, b, 0);
     const made = flow.paste(flow.copy([a, b]));
-    expect(flow.current().operators.map((o) => o.name).sort()).toEqual(["filter", "filter_2", "python", "python_2"]);
-    expect(flow.current().edges).toContainEqual({ id: `${made[1]}/0`, source: made[0], target: made[1], port: 0 });
+    expect(
+      flow
+        .current()
+        .operators.map((o) => o.name)
+        .sort(),
+    ).toEqual(["filter", "filter_2", "python", "python_2"]);
+    expect(flow.current().edges).toContainEqual({
+      id: `${made[1]}/0`,
+      source: made[0],
+      target: made[1],
+      port: 0,
+    });
   });
 
   it("says what is wrong with a name", () => {

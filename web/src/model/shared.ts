@@ -262,7 +262,9 @@ export class SharedWorkflow {
   private newId(): string {
     const time = Date.now().toString(36).padStart(9, "0");
     const number = (this.made++ % 46656).toString(36).padStart(3, "0");
-    const chance = Math.floor(Math.random() * 0xffffff).toString(16).padStart(6, "0");
+    const chance = Math.floor(Math.random() * 0xffffff)
+      .toString(16)
+      .padStart(6, "0");
     return time + number + chance;
   }
 }

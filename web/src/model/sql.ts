@@ -41,7 +41,31 @@ export interface Offer {
   rank: number;
 }
 
-const KEYWORDS = ["AND", "OR", "NOT", "IN", "LIKE", "RLIKE", "BETWEEN", "IS NULL", "IS NOT NULL", "CASE WHEN", "THEN", "ELSE", "END", "AS", "DESC", "ASC", "NULLS LAST", "DATE", "TIMESTAMP", "INTERVAL", "TRUE", "FALSE", "NULL"];
+const KEYWORDS = [
+  "AND",
+  "OR",
+  "NOT",
+  "IN",
+  "LIKE",
+  "RLIKE",
+  "BETWEEN",
+  "IS NULL",
+  "IS NOT NULL",
+  "CASE WHEN",
+  "THEN",
+  "ELSE",
+  "END",
+  "AS",
+  "DESC",
+  "ASC",
+  "NULLS LAST",
+  "DATE",
+  "TIMESTAMP",
+  "INTERVAL",
+  "TRUE",
+  "FALSE",
+  "NULL",
+];
 
 /** What may stand where a word begins: columns first, then functions, then SQL's own words. */
 export function offers(columns: Column[], functions: { name: string }[]): Offer[] {
@@ -52,7 +76,8 @@ export function offers(columns: Column[], functions: { name: string }[]): Offer[
     seen.add(column.name);
     made.push({ label: column.name, detail: column.type, apply: quoted(column.name), rank: 2 });
   }
-  for (const { name } of functions) made.push({ label: name, detail: "function", apply: `${name}(`, rank: 1 });
+  for (const { name } of functions)
+    made.push({ label: name, detail: "function", apply: `${name}(`, rank: 1 });
   for (const word of KEYWORDS) made.push({ label: word, detail: "", apply: word, rank: 0 });
   return made;
 }

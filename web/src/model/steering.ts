@@ -1,48 +1,42 @@
 /** Steering a run that goes on: what the server is asked, and what is told of it. */
 import type { Api } from "./api";
-import type { Deed, Execution, HeldTuple, Inspection, Json, OperatorProgress } from "./types";
+import type { components } from "./server";
+import type { Deed, Json } from "./types";
 
-const e = encodeURIComponent;
-
-function post<T>(api: Api, execution: string, what: string, body: object): Promise<T> {
-  return api.call<T>("POST", `/api/executions/${e(execution)}/${what}`, body);
-}
-
-export type Consistency = "strict" | "backward" | "none";
+type Modify = components["schemas"]["Modify"];
+export type Consistency = NonNullable<Modify["consistency"]>;
 
 export const steer = {
-  pause: (api: Api, execution: string, by: string, mode: "direct" | "aligned" = "direct") =>
-    post<Execution>(api, execution, "pause", { by, mode }),
-  resume: (api: Api, execution: string, by: string) => post<Execution>(api, execution, "resume", { by }),
-  inspect: (api: Api, execution: string, by: string, operator: string) =>
-    post<Inspection>(api, execution, "inspect", { by, operator }),
-  held: (api: Api, execution: string) => api.call<HeldTuple[]>("GET", `/api/executions/${e(execution)}/held`),
-  retry: (api: Api, execution: string, by: string, operator: string, row: Record<string, Json> | null) =>
-    post<Execution>(api, execution, "retry", { by, operator, row }),
-  skip: (api: Api, execution: string, by: string, operator: string, allLikeIt: boolean) =>
-    post<Execution>(api, execution, "skip", { by, operator, all_like_it: allLikeIt }),
-  modify: (api: Api, execution: string, by: string, changes: Record<string, string | Record<string, Json>>, consistency: Consistency) =>
-    post<Execution>(api, execution, "modify", { by, changes, consistency }),
-  watch: (api: Api, execution: string, by: string, operator: string, condition: string, pause: boolean) =>
-    /^\d+$/.test(condition.trim())
-      ? post<Execution>(api, execution, "break", { by, operator, tuples: Number(condition) })
-      : post<Execution>(api, execution, pause ? "break" : "watch", { by, operator, condition }),
-  unwatch: (api: Api, execution: string, by: string, name: string) =>
-    api.call<Execution>("DELETE", `/api/executions/${e(execution)}/watches/${e(name)}?${new URLSearchParams({ by }).toString()}`),
-  mark: (api: Api, execution: string, by: string, operator: string, note: string) =>
-    post<{ interaction: string }>(api, execution, "interact", { by, operator, note }),
-};
-
-/** Counters with what the epoch under way has processed so far. */
-export function withLive(execution: Execution | null): Map<string, OperatorProgress> {
-  const live = execution?.live ?? {};
-  return new Map(
-    (execution?.progress?.operators ?? []).map((o) => {
-      const more = live[o.name];
-      return [o.name, more ? { ...o, taken: Math.max(o.taken, more.taken), given: Math.max(o.given, more.given) } : o];
+  pause: (api: Api, id: string, by: string) =>
+    api.ask("post", "/api/executions/{id}/pause", { path: { id }, body: { by } }),
+  resume: (api: Api, id: string, by: string) =>
+    api.ask("post", "/api/executions/{id}/resume", { path: { id }, body: { by } }),
+  inspect: (api: Api, id: string, by: string, operator: string) =>
+    api.ask("post", "/api/executions/{id}/inspect", { path: { id }, body: { by, operator } }),
+  held: (api: Api, id: string) => api.ask("get", "/api/executions/{id}/held", { path: { id } }),
+  retry: (api: Api, id: string, by: string, operator: string, row: Record<string, Json> | null) =>
+    api.ask("post", "/api/executions/{id}/retry", { path: { id }, body: { by, operator, row } }),
+  skip: (api: Api, id: string, by: string, operator: string, allLikeIt: boolean) =>
+    api.ask("post", "/api/executions/{id}/skip", {
+      path: { id },
+      body: { by, operator, all_like_it: allLikeIt },
     }),
-  );
-}
+  modify: (api: Api, id: string, by: string, changes: Modify["changes"], consistency: Consistency) =>
+    api.ask("post", "/api/executions/{id}/modify", { path: { id }, body: { by, changes, consistency } }),
+  /** A number as condition: pause after so many tuples. */
+  watch: (api: Api, id: string, by: string, operator: string, condition: string, pause: boolean) => {
+    if (/^\d+$/.test(condition.trim())) {
+      const tuples = Number(condition);
+      return api.ask("post", "/api/executions/{id}/break", { path: { id }, body: { by, operator, tuples } });
+    }
+    const route = pause ? "/api/executions/{id}/break" : "/api/executions/{id}/watch";
+    return api.ask("post", route, { path: { id }, body: { by, operator, condition } });
+  },
+  unwatch: (api: Api, id: string, by: string, name: string) =>
+    api.ask("delete", "/api/executions/{id}/watches/{name}", { path: { id, name }, query: { by } }),
+  mark: (api: Api, id: string, by: string, operator: string, note: string) =>
+    api.ask("post", "/api/executions/{id}/interact", { path: { id }, body: { by, operator, note } }),
+};
 
 /** The time an operator takes for a tuple, as people say it: 12 µs. */
 export function duration(seconds: number): string {
@@ -57,7 +51,10 @@ export function deedLine(deed: Deed): string {
 }
 
 /** The columns a person changed in a tuple; what they typed is read as JSON where it is, else as text. */
-export function changedRow(row: Record<string, Json>, typed: Record<string, string>): Record<string, Json> | null {
+export function changedRow(
+  row: Record<string, Json>,
+  typed: Record<string, string>,
+): Record<string, Json> | null {
   const changed: Record<string, Json> = {};
   for (const [name, text] of Object.entries(typed)) {
     const before = row[name] ?? null;

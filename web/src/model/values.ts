@@ -19,12 +19,17 @@ export function full(value: Json): string {
   if (value.$absent === true) return "–";
   if (typeof value.$text === "string") return value.$text;
   if (typeof value.$binary === "string") return `binary ${value.$binary.slice(0, 24)}`;
-  if (Array.isArray(value.$list)) return `[${value.$list.map(nested).join(", ")}, … ${String(value.$more)} more]`;
+  if (Array.isArray(value.$list))
+    return `[${value.$list.map(nested).join(", ")}, … ${String(value.$more)} more]`;
   if (Array.isArray(value.$map)) {
-    const entries = value.$map.map((pair) => (Array.isArray(pair) ? `${nested(pair[0]!)}: ${nested(pair[1]!)}` : ""));
+    const entries = value.$map.map((pair) =>
+      Array.isArray(pair) ? `${nested(pair[0]!)}: ${nested(pair[1]!)}` : "",
+    );
     return `{${entries.join(", ")}${value.$more ? `, … ${String(value.$more)} more` : ""}}`;
   }
-  return `{${Object.entries(value).map(([k, v]) => `${k}: ${nested(v)}`).join(", ")}}`;
+  return `{${Object.entries(value)
+    .map(([k, v]) => `${k}: ${nested(v)}`)
+    .join(", ")}}`;
 }
 
 function nested(value: Json): string {

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 import samovar as sv
+from samovar.server import answers
 from samovar.server.runs.column_statistics import column_values, statistics_of
 from samovar.server.runs.comparisons import Order, depends_of
 from samovar.server.services import The
@@ -35,7 +36,7 @@ class Cause(BaseModel):
     side: Literal["left", "right"] = "left"
 
 
-@router.post("/compare")
+@router.post("/compare", response_model=answers.ComparisonData)
 def compare(the: The, given: Compare) -> dict[str, Any]:
     """Compare the results of two recordings: `equivalent`, and if not, `pairs` of rows that differ."""
     left, right = (the.journeys.enter(the.workspace.recording(run)) for run in (given.left, given.right))
@@ -50,20 +51,23 @@ def compare(the: The, given: Compare) -> dict[str, Any]:
     )
 
 
-@router.post("/comparisons/{comparison}/cause")
+@router.post("/comparisons/{comparison}/cause", response_model=answers.CauseData)
 def cause(the: The, comparison: str, given: Cause) -> dict[str, Any]:
     """The moment just before the first row that differs was made: `run`, `operator`, `moment`."""
     return the.comparisons.cause(comparison, given.side)
 
 
-@router.get("/recordings/{run}/results/{sink}/statistics")
+@router.get("/recordings/{run}/results/{sink}/statistics", response_model=list[answers.ColumnFiguresData])
 def statistics(the: The, run: str, sink: str, where: str | None = None) -> list[dict[str, Any]]:
     """Each column of a result in figures: nulls, different values, least, greatest, mean. Computed by Spark."""
     past = sv.open(the.workspace.recording(run))
     return statistics_of(past, sink, where=where, session=the.engine.session)
 
 
-@router.get("/recordings/{run}/results/{sink}/statistics/{column}")
+@router.get(
+    "/recordings/{run}/results/{sink}/statistics/{column}",
+    response_model=list[answers.ValueCountData | answers.RangeData],
+)
 def values(the: The, run: str, sink: str, column: str, where: str | None = None) -> list[dict[str, Any]]:
     """The values of a column: the most frequent ones, or of numbers how many lie in each of ten ranges."""
     past = sv.open(the.workspace.recording(run))

@@ -12,6 +12,7 @@ import samovar as sv
 from samovar.errors import WorkflowError
 from samovar.graph import operators as ops
 from samovar.graph.code import operator_from_code
+from samovar.server import answers
 from samovar.server.documents.sql_reach import check_sql, check_texts
 from samovar.server.json_values import inspection_data, row_data
 from samovar.server.runs.executions import Execution
@@ -89,7 +90,7 @@ class Mark(Look):
     note: str = Field("", max_length=2000)
 
 
-@router.post("/pause")
+@router.post("/pause", response_model=answers.ExecutionData)
 def pause(the: The, execution: Target, given: Pause) -> dict[str, Any]:
     """Stop the run in place; everybody sees who did."""
     run = execution.going()
@@ -102,7 +103,7 @@ def pause(the: The, execution: Target, given: Pause) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, "paused it")
 
 
-@router.post("/resume")
+@router.post("/resume", response_model=answers.ExecutionData)
 def resume(the: The, execution: Target, given: Asked) -> dict[str, Any]:
     """Go on after a pause."""
     execution.going().resume()
@@ -110,7 +111,7 @@ def resume(the: The, execution: Target, given: Asked) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, "let it go on")
 
 
-@router.post("/inspect")
+@router.post("/inspect", response_model=answers.InspectionData)
 def inspect(the: The, execution: Target, given: Look) -> dict[str, Any]:
     """The state of a Python operator now, and the tuples it has not finished."""
     run = execution.going()
@@ -120,7 +121,7 @@ def inspect(the: The, execution: Target, given: Look) -> dict[str, Any]:
     return inspection_data(seen, flying)
 
 
-@router.get("/held")
+@router.get("/held", response_model=list[answers.HeldTupleData])
 def held(execution: Target) -> list[dict[str, Any]]:
     """The tuples that wait for a decision: the tuple, the error, its traceback, locals and the operator's state."""
     if execution.run is None:
@@ -140,14 +141,14 @@ def held(execution: Target) -> list[dict[str, Any]]:
     ]
 
 
-@router.get("/console")
+@router.get("/console", response_model=list[answers.ConsoleLineData])
 def console(execution: Target) -> list[dict[str, Any]]:
     """What Python operators have printed: the last lines."""
     lines = () if execution.run is None else execution.run.console
     return [{"at": one.at, "operator": one.operator, "epoch": one.epoch, "text": one.text} for one in lines]
 
 
-@router.post("/retry")
+@router.post("/retry", response_model=answers.ExecutionData)
 def retry(the: The, execution: Target, given: Retry) -> dict[str, Any]:
     """Process a held tuple again, as it is or with other values."""
     execution.going().retry(given.row, operator=given.operator)
@@ -156,7 +157,7 @@ def retry(the: The, execution: Target, given: Retry) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
-@router.post("/skip")
+@router.post("/skip", response_model=answers.ExecutionData)
 def skip(the: The, execution: Target, given: Skip) -> dict[str, Any]:
     """Leave a held tuple out."""
     execution.going().skip(all_like_it=given.all_like_it, operator=given.operator)
@@ -164,7 +165,7 @@ def skip(the: The, execution: Target, given: Skip) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
-@router.post("/modify")
+@router.post("/modify", response_model=answers.ExecutionData)
 def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
     """Give operators other logic while they run."""
     run = execution.going()
@@ -177,7 +178,7 @@ def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, did, operator=next(iter(changes), None))
 
 
-@router.post("/watch")
+@router.post("/watch", response_model=answers.ExecutionData)
 def watch(the: The, execution: Target, given: NewWatch) -> dict[str, Any]:
     """Mark every tuple of an operator that meets a condition."""
     check_sql(given.condition, given.operator)
@@ -189,7 +190,7 @@ def watch(the: The, execution: Target, given: NewWatch) -> dict[str, Any]:
     return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
-@router.post("/break")
+@router.post("/break", response_model=answers.ExecutionData)
 def break_at(the: The, execution: Target, given: NewBreakpoint) -> dict[str, Any]:
     """Pause at a tuple that meets a condition, or after so many tuples: a breakpoint."""
     check_sql(given.condition, given.operator)
@@ -202,7 +203,7 @@ def break_at(the: The, execution: Target, given: NewBreakpoint) -> dict[str, Any
     return the.executions.announce(execution, given.by, did, operator=given.operator)
 
 
-@router.delete("/watches/{name}")
+@router.delete("/watches/{name}", response_model=answers.ExecutionData)
 def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     """Remove a watch or a breakpoint."""
     execution = the.executions.get(id)
@@ -211,7 +212,7 @@ def unwatch(the: The, id: str, name: str, by: str = "") -> dict[str, Any]:
     return the.executions.announce(execution, by, f"took the watch {name} back")
 
 
-@router.post("/interact")
+@router.post("/interact", response_model=answers.MarkedData)
 def interact(the: The, execution: Target, given: Mark) -> dict[str, Any]:
     """Mark this moment, without pausing; the recording has it when its epoch is over."""
     name = execution.going().interact(given.operator, given.note)

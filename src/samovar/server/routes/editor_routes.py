@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from samovar.errors import OutsideWorkspace, SamovarError
 from samovar.graph.document import load
 from samovar.graph.lint import remarks
+from samovar.server import answers
 from samovar.server.documents.confinement import confine
 from samovar.server.documents.sql_reach import check_sql as confined
 from samovar.server.error_answers import problem_data
@@ -45,7 +46,7 @@ class Code(BaseModel):
     code: str = Field(max_length=1_000_000)
 
 
-@router.post("/lint")
+@router.post("/lint", response_model=answers.LintData)
 def lint(given: Code) -> dict[str, Any]:
     """Remarks on code, without running it: `line`, `column`, `message`."""
     return {
@@ -53,7 +54,7 @@ def lint(given: Code) -> dict[str, Any]:
     }
 
 
-@router.get("/sql/functions")
+@router.get("/sql/functions", response_model=list[answers.SqlFunctionData])
 def functions(the: The) -> list[dict[str, str]]:
     """The functions of Spark SQL by name; none before Spark is up."""
     return _functions(the.engine.session()) if the.engine.ready else []
@@ -65,7 +66,7 @@ def _functions(session: Any) -> list[dict[str, str]]:
     return [{"name": name} for name in names if name.isidentifier()]
 
 
-@router.post("/sql")
+@router.post("/sql", response_model=answers.SqlVerdictData)
 def check_sql(the: The, given: Sql) -> dict[str, Any]:
     """What is wrong with an expression (`problem`: `message`, `hint`), or its `type`; neither before Spark is up."""
     if not the.engine.ready or not given.sql.strip():
@@ -105,7 +106,7 @@ def _checked(spark: Any, given: Sql) -> dict[str, Any]:
     return {"problem": None, "type": kind}
 
 
-@router.post("/workflows/{id}/try/{operator}")
+@router.post("/workflows/{id}/try/{operator}", response_model=answers.TrialData)
 async def try_out(the: The, id: str, operator: str) -> dict[str, Any]:
     """Run an operator on the first ten rows that come to it: `given` on port 0, `rows` it gave, or an `error`."""
     with the.rooms.use(id) as room:

@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from samovar.errors import NotInWorkspace, StorageProblem
 from samovar.files import new_file
 from samovar.runtime.display import size as shown_size
+from samovar.server import answers
 from samovar.server.limits import TooLarge
 from samovar.server.services import The
 
@@ -20,7 +21,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/api", tags=["files"])
 
 
-@router.get("/files")
+@router.get("/files", response_model=list[answers.FileData])
 def list_files(the: The) -> list[dict[str, Any]]:
     """The files of the workspace."""
     return the.workspace.list_files()
@@ -35,7 +36,7 @@ def download(the: The, path: str) -> FileResponse:
     return FileResponse(file, media_type="application/octet-stream", filename=file.name)
 
 
-@router.put("/files/{path:path}", status_code=201)
+@router.put("/files/{path:path}", status_code=201, response_model=answers.UploadData)
 async def upload(the: The, path: str, request: Request) -> dict[str, Any]:
     """Write a file from the request's body; it appears when it is complete, in the place of one of that name."""
     target = the.workspace.file(path)

@@ -14,6 +14,7 @@ import samovar as sv
 from samovar.errors import SamovarError
 from samovar.graph import operators as ops
 from samovar.graph.document import load
+from samovar.server import answers
 from samovar.server.documents.confinement import confine
 from samovar.server.documents.versions import read_version
 from samovar.server.error_answers import problem_data
@@ -108,13 +109,13 @@ class Fork(Asked):
 # --- executions -----------------------------------------------------------------------------------------------------
 
 
-@router.get("/executions")
+@router.get("/executions", response_model=list[answers.ExecutionData])
 def executions(the: The) -> list[dict[str, Any]]:
     """What was asked for since the server started, the newest last."""
     return [e.data() for e in the.executions.list()]
 
 
-@router.post("/workflows/{id}/run", status_code=202)
+@router.post("/workflows/{id}/run", status_code=202, response_model=answers.ExecutionData)
 async def run_workflow(the: The, id: str, given: RunAsked) -> dict[str, Any]:
     """Queue a run of a workflow as it is now, or of a version; `to`: only what leads to that operator."""
     if given.version is not None:
@@ -141,13 +142,13 @@ def _flow_of(the: Parts, document: dict[str, Any], to: str | None) -> sv.Workflo
     return flow
 
 
-@router.get("/executions/{id}")
+@router.get("/executions/{id}", response_model=answers.ExecutionData)
 def execution(the: The, id: str) -> dict[str, Any]:
     """An execution: its status, and its run's counters."""
     return the.executions.get(id).data()
 
 
-@router.post("/executions/{id}/stop")
+@router.post("/executions/{id}/stop", response_model=answers.ExecutionData)
 def stop(the: The, id: str, given: Asked) -> dict[str, Any]:
     """Stop an execution and wait until it has stopped; what was committed is kept."""
     return the.executions.stop(id, given.by).data()
@@ -156,7 +157,7 @@ def stop(the: The, id: str, given: Asked) -> dict[str, Any]:
 # --- recordings -----------------------------------------------------------------------------------------------------
 
 
-@router.get("/recordings")
+@router.get("/recordings", response_model=list[answers.RecordingSummaryData])
 def recordings(the: The) -> list[dict[str, Any]]:
     """The recordings of the workspace, the newest last."""
     return [_summary(the, run) for run in the.workspace.list_recordings()]
@@ -177,10 +178,11 @@ def _summary(the: Parts, run: str) -> dict[str, Any]:
             "error": None,
         }
     except SamovarError as error:
-        return {"run": run, "status": "damaged", "error": problem_data(error)}
+        unknown = {"workflow": None, "parent": None, "started": None, "epochs": 0}
+        return {"run": run, **unknown, "status": "damaged", "error": problem_data(error)}
 
 
-@router.get("/recordings/{run}")
+@router.get("/recordings/{run}", response_model=answers.RecordingData)
 def recording(the: The, run: str) -> dict[str, Any]:
     """A recording: its counters, epochs, interactions, operators, sinks, and the code that ran."""
     past = sv.open(the.workspace.recording(run))
@@ -212,7 +214,7 @@ def recording(the: The, run: str) -> dict[str, Any]:
     }
 
 
-@router.get("/recordings/{run}/results/{sink}")
+@router.get("/recordings/{run}/results/{sink}", response_model=answers.PageData)
 def results(
     the: The,
     run: str,
@@ -238,7 +240,7 @@ def results(
     return asdict(page)
 
 
-@router.get("/recordings/{run}/rejected/{operator}")
+@router.get("/recordings/{run}/rejected/{operator}", response_model=answers.RejectedData)
 def rejected(the: The, run: str, operator: str, count: int = 100) -> dict[str, Any]:
     """Rows that did not parse: file, line, text; of a Python operator skipped tuples: epoch, error, row."""
     table = sv.open(the.workspace.recording(run)).rejected(operator)
@@ -257,44 +259,44 @@ def _journey(the: Parts, run: str) -> Journey:
     return the.journeys.enter(the.workspace.recording(run))
 
 
-@router.post("/recordings/{run}/jump")
+@router.post("/recordings/{run}/jump", response_model=answers.MomentData)
 def jump(the: The, run: str, to: Jump) -> dict[str, Any]:
     """Go to a moment."""
     return _journey(the, run).visit(Address(to.model_dump(exclude_none=True)))
 
 
-@router.post("/recordings/{run}/step")
+@router.post("/recordings/{run}/step", response_model=answers.MomentData)
 def step(the: The, run: str, given: Step) -> dict[str, Any]:
     """Step over, into, out or back; the answer is the moment it leads to."""
     return _journey(the, run).step(given.moment, given.how, given.operator)
 
 
-@router.post("/recordings/{run}/visit")
+@router.post("/recordings/{run}/visit", response_model=answers.MomentData)
 def visit(the: The, run: str, given: Visit) -> dict[str, Any]:
     """Go to the moment at an address, as moments carry it."""
     to = given.to.model_dump(exclude_none=True)
     return _journey(the, run).visit(Address(to, tuple(given.steps)))
 
 
-@router.post("/recordings/{run}/first")
+@router.post("/recordings/{run}/first", response_model=answers.FoundMomentData)
 def first(the: The, run: str, question: When) -> dict[str, Any]:
     """The first moment where something holds, under `found`; null when it never did."""
     return {"found": _journey(the, run).first(question.operator, question.predicate)}
 
 
-@router.post("/recordings/{run}/failure")
+@router.post("/recordings/{run}/failure", response_model=answers.FoundMomentData)
 def failure(the: The, run: str) -> dict[str, Any]:
     """For a failed run the moment just before the tuple that failed, under `found`."""
     return {"found": _journey(the, run).failure()}
 
 
-@router.get("/recordings/{run}/moments/{moment}")
+@router.get("/recordings/{run}/moments/{moment}", response_model=answers.MomentData)
 def moment(the: The, run: str, moment: str) -> dict[str, Any]:
     """A moment that was gone to: counters, the last step, changes."""
     return _journey(the, run).moment(moment)
 
 
-@router.get("/recordings/{run}/moments/{moment}/state/{operator}")
+@router.get("/recordings/{run}/moments/{moment}/state/{operator}", response_model=answers.OperatorStateData)
 def state(
     the: The,
     run: str,
@@ -308,38 +310,40 @@ def state(
     return _journey(the, run).state(moment, operator, name, start, where)
 
 
-@router.get("/recordings/{run}/moments/{moment}/pending/{operator}")
+@router.get(
+    "/recordings/{run}/moments/{moment}/pending/{operator}", response_model=list[answers.PendingTupleData]
+)
 def pending(the: The, run: str, moment: str, operator: str, limit: int = 20) -> list[dict[str, Any]]:
     """Tuples that wait at an operator."""
     return _journey(the, run).pending(moment, operator, max(1, min(limit, 200)))
 
 
-@router.get("/recordings/{run}/moments/{moment}/steps/{operator}")
+@router.get("/recordings/{run}/moments/{moment}/steps/{operator}", response_model=answers.CanStepData)
 def can_step(the: The, run: str, moment: str, operator: str) -> dict[str, Any]:
     """Whether the operator's next tuple can be stepped over, and if not, why."""
     return _journey(the, run).can_step(moment, operator)
 
 
-@router.get("/recordings/{run}/moments/{moment}/lines/{operator}")
+@router.get("/recordings/{run}/moments/{moment}/lines/{operator}", response_model=list[answers.LineData])
 def lines(the: The, run: str, moment: str, operator: str) -> list[dict[str, Any]]:
     """The lines that a Python operator's last step ran, with the locals at each."""
     return _journey(the, run).lines(moment, operator)
 
 
-@router.post("/recordings/{run}/moments/{moment}/last_change")
+@router.post("/recordings/{run}/moments/{moment}/last_change", response_model=answers.FoundMomentData)
 def last_change(the: The, run: str, moment: str, given: Change) -> dict[str, Any]:
     """The moment after the step that changed a value last, under `found`; null when none did."""
     journey = _journey(the, run)
     return {"found": journey.last_change(moment, given.operator, given.name, given.key, given.keyed)}
 
 
-@router.post("/recordings/{run}/moments/{moment}/scope")
+@router.post("/recordings/{run}/moments/{moment}/scope", response_model=answers.ScopeData)
 def scope(the: The, run: str, moment: str, given: Scope) -> dict[str, Any]:
     """A tuple and all that was made from it: `operators` that it went through, `tuples`."""
     return _journey(the, run).scope(moment, given.of, given.operator, given.number)
 
 
-@router.post("/recordings/{run}/moments/{moment}/fork", status_code=202)
+@router.post("/recordings/{run}/moments/{moment}/fork", status_code=202, response_model=answers.ExecutionData)
 def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
     """Queue a new run that starts from a moment, with other logic or a corrected tuple."""
     journey = _journey(the, run)
@@ -361,14 +365,14 @@ def fork(the: The, run: str, moment: str, given: Fork) -> dict[str, Any]:
 # --- the notebook ---------------------------------------------------------------------------------------------------
 
 
-@router.get("/recordings/{run}/notebook")
+@router.get("/recordings/{run}/notebook", response_model=list[answers.NotebookEntryData])
 def notebook(the: The, run: str) -> list[dict[str, Any]]:
     """Who did what to a run, and the notes pinned to its moments."""
     the.workspace.recording(run)
     return the.notebooks.read(run)
 
 
-@router.post("/recordings/{run}/notes", status_code=201)
+@router.post("/recordings/{run}/notes", status_code=201, response_model=answers.NoteEntryData)
 def pin(the: The, run: str, given: Note) -> dict[str, Any]:
     """Pin a note to a moment."""
     journey = _journey(the, run)

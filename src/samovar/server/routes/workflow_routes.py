@@ -16,6 +16,7 @@ from samovar.errors import DocumentError, WorkspaceError
 from samovar.graph.document import dump, load, to_document
 from samovar.graph.python_form import as_python
 from samovar.ids import slug
+from samovar.server import answers
 from samovar.server.documents.catalogue import catalogue
 from samovar.server.documents.confinement import confine
 from samovar.server.documents.document_form import (
@@ -51,13 +52,13 @@ class NewVersion(BaseModel):
     by: str = Field("", max_length=200)
 
 
-@router.get("/operators")
+@router.get("/operators", response_model=list[answers.OperatorKindData])
 def operators() -> list[dict[str, Any]]:
     """The operators, each with its ports and the JSON Schema of its fields."""
     return catalogue()
 
 
-@router.get("/workflows")
+@router.get("/workflows", response_model=list[answers.WorkflowSummaryData])
 async def list_workflows(the: The) -> list[dict[str, Any]]:
     """The workflows of the workspace, and how many people are at each."""
     return [_summary(the, id) for id in the.workspace.list_workflows()]
@@ -70,7 +71,7 @@ def _summary(the: Parts, id: str) -> dict[str, Any]:
     return {"workflow": id, "people": the.rooms.people(id), "changed": changed}
 
 
-@router.post("/workflows", status_code=201)
+@router.post("/workflows", status_code=201, response_model=answers.WorkflowSummaryData)
 async def new_workflow(the: The, given: NewWorkflow) -> dict[str, Any]:
     """Make a workflow."""
     document: Document = {"samovar": 1, "name": given.name, "operators": []}
@@ -92,7 +93,7 @@ def examples() -> dict[str, str]:
     return EXAMPLES
 
 
-@router.post("/examples/{name}", status_code=201)
+@router.post("/examples/{name}", status_code=201, response_model=answers.WorkflowSummaryData)
 async def new_example(the: The, name: str) -> dict[str, Any]:
     """Make a workflow from an example, with the files it reads."""
     document = await run_in_threadpool(write_example, name, the.workspace.files)
@@ -141,7 +142,7 @@ def _free_id(the: Parts, name: str) -> str:
     return next(id for id in candidates if id not in known)
 
 
-@router.get("/workflows/{id}")
+@router.get("/workflows/{id}", response_model=answers.WorkflowData)
 async def workflow(the: The, id: str) -> dict[str, Any]:
     """A workflow as it is now: its document, the places of its operators, and its runs' names."""
     with the.rooms.use(id) as room:
@@ -149,7 +150,7 @@ async def workflow(the: The, id: str) -> dict[str, Any]:
     return {**_summary(the, id), "document": reading.document, "layout": reading.layout, "ids": reading.ids}
 
 
-@router.put("/workflows/{id}")
+@router.put("/workflows/{id}", response_model=answers.WorkflowData)
 async def replace_workflow(the: The, id: str, document: Annotated[Document, Body()]) -> dict[str, Any]:
     """Put a document in the place of a workflow; those who are at it see that as an edit."""
     plain = await run_in_threadpool(_plain_document, the, document)
@@ -182,7 +183,7 @@ async def export(the: The, id: str, format: Literal["yaml", "json", "python"] = 
     return Response(dump(document, format), media_type=kind)
 
 
-@router.get("/workflows/{id}/check")
+@router.get("/workflows/{id}/check", response_model=answers.CheckedData)
 async def check_workflow(the: The, id: str, deep: bool = False) -> dict[str, Any]:
     """What is wrong with a workflow, operator by operator, and the columns each operator gives.
 
@@ -193,7 +194,7 @@ async def check_workflow(the: The, id: str, deep: bool = False) -> dict[str, Any
     return await run_in_threadpool(_checked, the, reading, deep)
 
 
-@router.post("/check")
+@router.post("/check", response_model=answers.CheckedData)
 async def check_document(
     the: The, document: Annotated[Document, Body()], deep: bool = False
 ) -> dict[str, Any]:
@@ -211,13 +212,13 @@ def _checked(the: Parts, reading: Reading, deep: bool) -> dict[str, Any]:
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-@router.get("/workflows/{id}/versions")
+@router.get("/workflows/{id}/versions", response_model=list[answers.VersionData])
 def versions(the: The, id: str) -> list[dict[str, Any]]:
     """The named versions of a workflow, the newest first."""
     return list_versions(the.workspace.workflow(id))
 
 
-@router.post("/workflows/{id}/versions", status_code=201)
+@router.post("/workflows/{id}/versions", status_code=201, response_model=answers.VersionData)
 async def new_version(the: The, id: str, given: NewVersion) -> dict[str, Any]:
     """Name the workflow as it is now."""
     with the.rooms.use(id) as room:
@@ -232,7 +233,7 @@ def version(the: The, id: str, number: int) -> dict[str, Any]:
     return read_version(the.workspace.workflow(id), number)
 
 
-@router.post("/workflows/{id}/versions/{number}/restore")
+@router.post("/workflows/{id}/versions/{number}/restore", response_model=answers.WorkflowData)
 async def restore(the: The, id: str, number: int) -> dict[str, Any]:
     """Make the workflow what it was; those who are at it see that as an edit."""
     version = read_version(the.workspace.workflow(id), number)
