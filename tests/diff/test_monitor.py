@@ -445,7 +445,9 @@ def test_an_error_in_a_users_function_reaches_the_caller() -> None:
         monitor([pa.table({"m": [1]})], batches).wait(LONG)
 
 
-def test_what_cannot_be_monitored_is_refused(spark: Any, sides: tuple[Folder, Folder], tmp_path: Path) -> None:
+def test_what_cannot_be_monitored_is_refused(
+    spark: Any, sides: tuple[Folder, Folder], tmp_path: Path
+) -> None:
     left, right = sides
     with pytest.raises(SideProblem, match="streaming DataFrame on the right side, got one that is not"):
         monitor(left.stream(), spark.range(3))

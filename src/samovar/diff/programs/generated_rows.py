@@ -116,7 +116,8 @@ def rows(
 
         return draw_rows()
 
-    return st.deferred(strategy)  # type: ignore[no-any-return]
+    deferred: SearchStrategy[Rows] = st.deferred(strategy)
+    return deferred
 
 
 def _check_names(columns: Iterable[str], names: Sequence[str]) -> None:

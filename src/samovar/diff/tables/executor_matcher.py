@@ -63,8 +63,9 @@ def match_on_executors(
         for i, s in enumerate(SIDES)
     )
     columns = common_columns(depends) if by is None else by
-    keys = row_hashes([schema[c] for c in columns])[:1] if columns else (1,)
-    rows = left.unionAll(right).repartition(*keys).sortWithinPartitions(_AT, _SIDE)
+    both = left.unionAll(right)
+    both = both.repartition(row_hashes([schema[c] for c in columns])[0]) if columns else both.repartition(1)
+    rows = both.sortWithinPartitions(_AT, _SIDE)
 
     def match(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Verdict, dict[Side, int]]]:
         matcher = Matcher(depends=depends, equal=equal)
