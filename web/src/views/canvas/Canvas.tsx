@@ -15,27 +15,22 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { entries } from "../../model/palette";
 import type { Copied, Edge, Operator } from "../../model/shared";
-import type { OperatorKind, Person } from "../../model/types";
+import type { OperatorKind } from "../../model/types";
 import { type OperatorData, OperatorNode, type OperatorNodeType } from "./OperatorNode";
 import { CommentLayer } from "./CommentLayer";
 import { DRAGGED } from "../palette/Palette";
+import { type Other, useOthers } from "../people/useOthers";
 import { TupleEdge, flowEdges } from "./TupleEdge";
 import { useDocument, useSnapshot, useTravelled } from "../context";
 
 const NODES = { operator: OperatorNode };
 const EDGES = { tuples: TupleEdge };
 
-interface Present {
-  user: Person;
-  selected: string | null;
-  pointer: { x: number; y: number } | null;
-}
-
 export function Canvas() {
   const { shared, kinds, select, selected, setEdge, tell, connection, checked } = useDocument();
   const scope = useTravelled((now) => now.scope);
   const snapshot = useSnapshot(shared);
-  const present = usePresence();
+  const others = useOthers();
   const [nodes, setNodes] = useState<OperatorNodeType[]>([]);
   const shown = useRef(nodes); // several changes may come before the next drawing
   shown.current = nodes;
@@ -43,7 +38,7 @@ export function Canvas() {
   const scheme = useComputedColorScheme("light");
   const copied = useRef<Copied | null>(null);
   const dragging = useRef(new Set<string>());
-  const data = useNodeData(present);
+  const data = useNodeData(others);
 
   useEffect(() => {
     setNodes((before) => {
@@ -196,7 +191,7 @@ export function Canvas() {
       <Controls />
       {nodes.length > 12 && <MiniMap pannable zoomable />}
       <ViewportPortal>
-        {present.map(
+        {others.map(
           (p, i) =>
             p.pointer && (
               <div
@@ -204,7 +199,7 @@ export function Canvas() {
                 className="pointer"
                 style={{ transform: `translate(${p.pointer.x}px, ${p.pointer.y}px)` }}
               >
-                <span style={{ background: p.user.color }}>➤ {p.user.name}</span>
+                <span style={{ background: p.person.color }}>➤ {p.person.name}</span>
               </div>
             ),
         )}
@@ -214,7 +209,7 @@ export function Canvas() {
 }
 
 /** What an operator's node shows of the document; figures of a run it takes itself. */
-function useNodeData(present: Present[]): (operator: Operator) => OperatorData {
+function useNodeData(others: Other[]): (operator: Operator) => OperatorData {
   const { shared, kinds, checked } = useDocument();
   const { edges } = useSnapshot(shared);
   return useCallback(
@@ -225,10 +220,10 @@ function useNodeData(present: Present[]): (operator: Operator) => OperatorData {
         kind,
         ports: portsOf(kind, edges, operator.id),
         problem: checked.problems.find((p) => p.operator === operator.name),
-        people: present.filter((p) => p.selected === operator.id).map((p) => p.user),
+        people: others.filter((o) => o.selected === operator.id).map((o) => o.person),
       };
     },
-    [kinds, checked, edges, present],
+    [kinds, checked, edges, others],
   );
 }
 
@@ -245,28 +240,6 @@ function portsOf(kind: OperatorKind | undefined, edges: Edge[], id: string): num
   const last = Math.max(-1, ...edges.filter((e) => e.target === id).map((e) => e.port));
   if (!kind) return last + 1;
   return kind.ports.most ?? Math.max(kind.ports.least, last + 2);
-}
-
-function usePresence(): Present[] {
-  const { connection } = useDocument();
-  const [present, setPresent] = useState<Present[]>([]);
-  useEffect(() => {
-    const look = (): void => {
-      const states = [...connection.awareness.getStates().entries()];
-      const others = states.filter(([client, s]) => client !== connection.awareness.clientID && s.user);
-      setPresent(
-        others.map(([, s]) => ({
-          user: s.user as Person,
-          selected: (s.selected ?? null) as string | null,
-          pointer: s.pointer ?? null,
-        })),
-      );
-    };
-    look();
-    connection.awareness.on("change", look);
-    return () => connection.awareness.off("change", look);
-  }, [connection]);
-  return present;
 }
 
 /** Calls at most once in so many milliseconds, the last call included. */

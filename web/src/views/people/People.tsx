@@ -1,26 +1,12 @@
 import { Badge, Group, Tooltip } from "@mantine/core";
-import { useEffect, useState } from "react";
 
-import type { Person } from "../../model/types";
 import { useDocument } from "../context";
+import { useOthers } from "./useOthers";
 
 /** Who is at this workflow. A click on somebody follows them: their moments, selections and view become one's own. */
 export function People() {
-  const { connection, person, following, follow } = useDocument();
-  const [others, setOthers] = useState<{ client: number; person: Person }[]>([]);
-  useEffect(() => {
-    const look = (): void => {
-      const states = [...connection.awareness.getStates().entries()];
-      setOthers(
-        states
-          .filter(([c]) => c !== connection.awareness.clientID)
-          .flatMap(([client, s]) => (s.user ? [{ client, person: s.user as Person }] : [])),
-      );
-    };
-    look();
-    connection.awareness.on("change", look);
-    return () => connection.awareness.off("change", look);
-  }, [connection]);
+  const { person, following, follow } = useDocument();
+  const others = useOthers();
   return (
     <Group gap={4} wrap="nowrap" role="list" aria-label="People">
       <Tooltip label={`${person.name} (you)`}>

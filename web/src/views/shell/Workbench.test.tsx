@@ -1,3 +1,4 @@
+// @vitest-environment happy-dom
 /** What is drawn again when a run goes on: the figures, not the canvas around them and not the properties. */
 import { MantineProvider } from "@mantine/core";
 import { type ReactNode, Profiler, act } from "react";

@@ -9,6 +9,7 @@ import { Executions, listen } from "../../model/executions";
 import { Journey, parseLink } from "../../model/journey";
 import { person as thisPerson } from "../../model/person";
 import { SharedWorkflow } from "../../model/shared";
+import { keepEqualParts } from "../../model/store";
 import type { Checked, OperatorKind } from "../../model/types";
 import { Below } from "../below/Below";
 import { Canvas } from "../canvas/Canvas";
@@ -157,7 +158,7 @@ function useChecks(api: Api, id: string, shared: SharedWorkflow, connection: Con
         .then(() => api.check(id))
         .then((found) => {
           if (ended) return;
-          setChecked(found);
+          setChecked((before) => keepEqualParts(before, found)); // the same again draws nothing
           if (!found.deep) timer = setTimeout(ask, 3000); // Spark is starting
         })
         .catch(() => {

@@ -1,8 +1,9 @@
 import { Button, Group, NumberInput, Select, Text, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 
 import { travel } from "../../model/journey";
-import type { Note, Person, Place, Recording } from "../../model/types";
+import type { Note, Recording } from "../../model/types";
+import { useOthers } from "../people/useOthers";
 import { MomentView } from "./MomentView";
 import { Notes, useNotes } from "./Notes";
 import { Timeline } from "./Timeline";
@@ -11,12 +12,12 @@ import { STEPS, useTravel } from "./useTravel";
 
 /** The past of a run: where to go, and steps from there. The operator is the one selected on the canvas. */
 export default function Time({ recording }: { recording: Recording }) {
-  const { api, id, shared, person, tell } = useDocument();
+  const { api, id, shared, person: self, tell } = useDocument();
   const { journey, run, moment, busy, names, operator, choose, jump, step } = useTravel(recording);
   const { go, leave } = journey;
   const [tuples, setTuples] = useState<number | string>(1);
   const [when, setWhen] = useState("");
-  const others = usePlaces(run);
+  const others = useOthers().flatMap(({ person, place }) => (place?.run === run ? [{ person, place }] : []));
   const notes = useNotes(run);
   const open = (note: Note): void => go(travel.visit(api, run, note.address));
   const share = (): void => {
@@ -79,7 +80,7 @@ export default function Time({ recording }: { recording: Recording }) {
           size="xs"
           variant="light"
           disabled={busy || !moment}
-          onClick={() => journey.fork(recording, shared.current().operators, person.name, id)}
+          onClick={() => journey.fork(recording, shared.current().operators, self.name, id)}
         >
           Fork here
         </Button>
@@ -129,24 +130,4 @@ export default function Time({ recording }: { recording: Recording }) {
       )}
     </div>
   );
-}
-
-/** Where the others are in the past of this run. */
-function usePlaces(run: string): { person: Person; place: Place }[] {
-  const { connection } = useDocument();
-  const [places, setPlaces] = useState<{ person: Person; place: Place }[]>([]);
-  useEffect(() => {
-    const look = (): void => {
-      const states = [...connection.awareness.getStates().entries()];
-      const there = states.filter(
-        ([client, s]) =>
-          client !== connection.awareness.clientID && s.user && (s.place as Place | null)?.run === run,
-      );
-      setPlaces(there.map(([, s]) => ({ person: s.user as Person, place: s.place as Place })));
-    };
-    look();
-    connection.awareness.on("change", look);
-    return () => connection.awareness.off("change", look);
-  }, [connection, run]);
-  return places;
 }
