@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.spark_profile import TEST_PROFILE
 
 from samovar.errors import EnvironmentProblem
 from samovar.runtime.spark import session as session_module
@@ -60,9 +61,12 @@ def test_settings_that_come_too_late_are_warned_about(
 def test_defaults_are_in_force(spark: SparkSession, users_session: bool) -> None:
     if users_session:
         pytest.skip("a session of the user's own has his settings")
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
-    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
-    assert spark.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+    defaults = session_module._sql_defaults("local[2]")
+    assert defaults["spark.sql.shuffle.partitions"] == "4"
+    assert defaults["spark.sql.adaptive.enabled"] == "true"
+    assert defaults["spark.sql.execution.arrow.pyspark.enabled"] == "true"
+    expected = {**defaults, **TEST_PROFILE}  # settings that are handed in win over the defaults
+    assert {key: spark.conf.get(key) for key in defaults} == {key: expected[key] for key in defaults}
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
 
 
