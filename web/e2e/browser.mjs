@@ -7,6 +7,8 @@ import { chromium } from "playwright-core";
 
 export const LINK = process.env.SAMOVAR_LINK;
 const OUT = process.env.SAMOVAR_PICTURES;
+/** How many times as long as usual everything may take: for a machine that is busy with other things. */
+const PATIENCE = Number(process.env.SAMOVAR_PATIENCE ?? 1);
 let waiting = "nothing yet";
 
 export async function launch() {
@@ -19,7 +21,7 @@ export async function launch() {
 /** A person with a browser of their own, at the workspace's first page. */
 export async function visitor(browser, name, link = LINK) {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
-  context.setDefaultTimeout(15_000);
+  context.setDefaultTimeout(15_000 * PATIENCE);
   await context.addInitScript((who) => {
     localStorage.setItem(
       "samovar-person",
@@ -68,7 +70,8 @@ export async function tab(page, name) {
  * Runs a test's body. When it fails, or is not done in time, every open page is kept as a picture; what was waited for
  * last is told.
  */
-export async function watched(browser, name, body, seconds = 180) {
+export async function watched(browser, name, body, usual = 180) {
+  const seconds = usual * PATIENCE;
   let timer;
   waiting = "nothing yet";
   const late = new Promise((_, fail) => {
@@ -137,7 +140,8 @@ export async function codeOf(page) {
 }
 
 /** Waits until something holds, and says what was there instead. */
-export async function until(what, look, wanted, seconds = 60) {
+export async function until(what, look, wanted, usual = 60) {
+  const seconds = usual * PATIENCE;
   const end = Date.now() + seconds * 1000;
   waiting = what;
   let seen;
