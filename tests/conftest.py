@@ -64,7 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         chosen.append(item)
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            file = item.nodeid.partition("::")[0]
+            # processes and clusters of their own: one after the other, beside the tests of a session
+            item.add_marker(pytest.mark.xdist_group("e2e" if file.startswith("tests/e2e/") else file))
     config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(chosen, key=_turn)
 

@@ -79,7 +79,7 @@ def test_a_parquet_file_of_other_types_is_named(spark: SparkSession, tmp_path: P
 def test_files_of_another_format_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     flow = sv.Workflow("shop")
     flow.read.json(payments(tmp_path / "payments"), name="src").sink("S")
-    assert "none that parses" in str(refused(flow, tmp_path, SourceError, spark=spark))
+    assert "but no row parses" in str(refused(flow, tmp_path, SourceError, spark=spark))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.shop import ORDERS, Samovar, SparkError, write_shop
+from tests.cli.shop import ORDERS, CommandOutput, Samovar, write_shop
 
 from samovar.cli import main as main_module
 
@@ -15,13 +15,13 @@ from samovar.cli import main as main_module
 def samovar(capsys: pytest.CaptureFixture[str]) -> Samovar:
     """`samovar <arguments>` in this process."""
 
-    def run(*arguments: object) -> SparkError:
+    def run(*arguments: object) -> CommandOutput:
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main_module.main([str(a) for a in arguments])
         code = ended.value.code
         said = capsys.readouterr()
-        return SparkError(code if isinstance(code, int) else 0 if code is None else 1, said.out, said.err)
+        return CommandOutput(code if isinstance(code, int) else 0 if code is None else 1, said.out, said.err)
 
     return run
 

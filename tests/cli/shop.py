@@ -37,7 +37,7 @@ ORDERS = "id,customer,amount\n1,Bob,20\n2,Chris,10\n3,Bob,5000\n4,Dana,12.5\n"
 
 
 @dataclass(frozen=True)
-class SparkError:
+class CommandOutput:
     """What a command printed, and its exit code."""
 
     code: int
@@ -45,7 +45,7 @@ class SparkError:
     err: str
 
 
-Samovar = Callable[..., SparkError]
+Samovar = Callable[..., CommandOutput]
 """`samovar <arguments>` in this process."""
 
 

@@ -83,6 +83,7 @@ def test_another_process_pauses_looks_sets_breakpoints_and_goes_on(run: Any, tmp
     assert run.result("S").to_pydict()["n"] == list(range(1, 61))
 
 
+@pytest.mark.slow
 def test_time_travel_reaches_the_epochs_committed_while_the_run_is_paused(run: Any, tmp_path: Path) -> None:
     paused, jumped, state, over = attach(
         run, "pause; jump G 7; state G n; over", "--master", "local[1]", "--conf", "spark.driver.memory=512m"

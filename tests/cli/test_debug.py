@@ -310,12 +310,6 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(at: Debugger, line: str
     assert at.mark() == before
 
 
-def test_an_answer_this_version_lacks_is_named(at: Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at, "past", object())
-    with pytest.raises(TimeTravelError, match=r"cannot answer `log`: object\.log is missing"):
-        at.do("log tally amount")
-
-
 def test_a_failed_run_opens_where_it_failed(past: sv.Past, monkeypatch: pytest.MonkeyPatch) -> None:
     there = past.jump("tally", tuples=3)
     monkeypatch.setattr(sv.Past, "status", "failed")

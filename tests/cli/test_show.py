@@ -40,7 +40,7 @@ def test_a_prefix_of_several_is_refused(samovar: Samovar, recorded: Path, tmp_pa
     assert "shop-1, shop-2" in said.err
     missing = samovar("show", "shpo-1", "--dir", tmp_path)
     assert "Did you mean 'shop-1'?" in missing.err
-    assert "none" in samovar("show", "--dir", tmp_path / "empty").err
+    assert "No recordings in" in samovar("show", "--dir", tmp_path / "empty").err
 
 
 def test_json_has_everything(samovar: Samovar, recorded: Path) -> None:

@@ -55,6 +55,7 @@ def _suite(cluster: Cluster, folder: Path, names: list[str]) -> None:
     assert "attempt 1 of" not in said, said  # nothing died, so nothing was done again
 
 
+@pytest.mark.slow
 def test_workflows_equal_their_plain_jobs_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     _suite(cluster, tmp_path, ["w3", "w5"])
 

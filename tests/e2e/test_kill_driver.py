@@ -77,6 +77,7 @@ def _killed_at_random(
     _check_whole(folder, run, expected)
 
 
+@pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_the_run_ends_as_if_undisturbed(
     tmp_path: Path, source: Path, spark: SparkSession, undisturbed: dict[str, Any]
 ) -> None:

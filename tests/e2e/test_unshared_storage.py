@@ -89,6 +89,7 @@ def _refused(outcome: dict[str, Any], *said: str) -> None:
         assert words in outcome["text"], outcome
 
 
+@pytest.mark.slow
 def test_runs_whose_workers_do_not_see_the_recording_fail_at_the_start(
     hosts: Hosts, cluster: Cluster
 ) -> None:

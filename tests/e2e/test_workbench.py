@@ -108,7 +108,9 @@ def story_told(story: str, link: str, pictures: str) -> tuple[int, str]:
     except subprocess.TimeoutExpired:
         process.kill()
         told, _ = process.communicate()
-        told += f"\nThe story {story} was not done in {600 * PATIENCE:.0f} s; above is what it said until then."
+        told += (
+            f"\nThe story {story} was not done in {600 * PATIENCE:.0f} s; above is what it said until then."
+        )
     return process.returncode, told
 
 

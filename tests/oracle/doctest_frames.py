@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from tests.oracle.support import ALL_AT_ONCE, ONE_FILE, assert_same
+from tests.spark_profile import TEST_PROFILE
 
 import samovar as sv
 from samovar.errors import SamovarError, UnsupportedMethod
@@ -544,7 +545,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mode", action="append", choices=list(MODES))
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
+    builder = SparkSession.builder.master("local[2]").config(map=TEST_PROFILE)
     spark = builder.config(
         "spark.sql.shuffle.partitions", 2
     ).getOrCreate()  # 200 take their time for ten rows

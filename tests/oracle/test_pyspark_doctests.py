@@ -103,6 +103,7 @@ def test_some_examples_of_dataframes_are_right_on_frames(tmp_path: Path) -> None
     check(report_of("dataframe", tmp_path, "--only", "^DataFrame(.groupBy)?$"), 4)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_some_examples_of_functions_are_right_on_frames(tmp_path: Path) -> None:
     check(report_of("functions", tmp_path, "--every", "100"), 4)

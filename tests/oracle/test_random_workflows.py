@@ -53,7 +53,7 @@ def test_programs_have_draws_and_unknown_functions_as_text_and_as_columns(
 
 
 @given(seed=st.integers(0, 1 << 32))
-@settings(COMMON, max_examples=14, derandomize=True)
+@settings(COMMON, max_examples=10, derandomize=True)
 def test_random_programs_give_what_plain_spark_gives(spark: SparkSession, seed: int) -> None:
     compare(spark, seed, steps=7)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.choice import by_default
+from tests.oracle.support import epoch_sizes
 
 import samovar as sv
 from samovar.errors import WorkflowError
@@ -57,10 +59,10 @@ DRAWS: dict[str, Callable[[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["frame", "parquet", "csv"])
+@pytest.mark.parametrize("kind", by_default(["frame", "parquet", "csv"], ["parquet"]))
 def test_a_seed_draws_what_spark_draws(kind: str, spark: Any, files: Path) -> None:
     build, plain = sources(spark, files)[kind]
-    for epoch_bytes in (1, None):
+    for epoch_bytes in epoch_sizes(1, None):
         flow = sv.Workflow("draws")
         frame = build(flow)
         expected: dict[str, Any] = {}

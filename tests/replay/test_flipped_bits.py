@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.choice import by_default
 from tests.runtime.steered import Gated, numbers, wait_for
 
 import samovar as sv
@@ -184,7 +185,7 @@ def _flip_and_use(kind: Kind, path: Path, seed: str, spark: Any, folder: Path) -
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", by_default(KINDS, ["log", "states", "results", "kept rows"]))
 def test_a_flipped_bit_is_told_when_the_file_is_used(
     kind: str, recordings: dict[str, Path], spark: Any, tmp_path: Path
 ) -> None:
