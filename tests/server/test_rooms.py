@@ -128,24 +128,23 @@ def some_update() -> bytes:
     return doc.get_update()
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        b"",
-        b"\x00",
-        b"\x09",
-        b"\x00\x02\x7f",
-        b"\x00\x07\x01\x00",
-        create_update_message(b"\xff" * 40),
-        create_update_message(some_update()[:-2]),
-        b"\x00\x00" + b"\x02\xff\xff",
-        b"\x01\x03\x01\x05\x05",
-        awareness_message([(1, 1, "{")]),
-        b"\x00\x02" + b"\xff" * 12,
-        bytes(MESSAGE_BYTES + 1),
-    ],
-    ids=lambda message: f"{len(message)} bytes, {message[:3].hex() or 'none'}",
-)
+UNREADABLE = {
+    "nothing": b"",
+    "a kind alone": b"\x00",
+    "an unknown kind": b"\x09",
+    "a length beyond the end": b"\x00\x02\x7f",
+    "an unknown step of synchronising": b"\x00\x07\x01\x00",
+    "an update of noise": create_update_message(b"\xff" * 40),
+    "an update cut short": create_update_message(some_update()[:-2]),
+    "a state vector of noise": b"\x00\x00" + b"\x02\xff\xff",
+    "awareness of noise": b"\x01\x03\x01\x05\x05",
+    "awareness that is not JSON": awareness_message([(1, 1, "{")]),
+    "a length without an end": b"\x00\x02" + b"\xff" * 12,
+    "a message too large": bytes(MESSAGE_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("message", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_cannot_be_read_is_refused_and_changes_nothing(tmp_path: Path, message: bytes) -> None:
     room = Room(tmp_path)
     room.write(SMALL)
