@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -77,3 +78,26 @@ def test_replays_and_searches_hand_in_what_differs_and_inherit_nothing_from_an_e
         and {ast.unparse(base) for base in node.bases} & {"Epoch", "EpochFrames", "EpochInputs"}
     ]
     assert inheriting == []
+
+
+def test_the_modules_that_the_architecture_names_exist() -> None:
+    """By their name alone, or with the folders they lie in."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w/]+\.py)`", text))
+    paths = [
+        f"/{path.relative_to(ROOT).as_posix()}" for path in [*MODULES, *(ROOT / "benchmarks").rglob("*.py")]
+    ]
+    paths += [f"/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "tests").rglob("*.py")]
+    assert [name for name in sorted(names) if not any(path.endswith(f"/{name}") for path in paths)] == []
+
+
+def test_a_public_class_name_occurs_once() -> None:
+    """So that a word of the glossary has one class. (Operators of the library are read as text, imported by nobody.)"""
+    counts = Counter(
+        node.name
+        for path in MODULES
+        if "library" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in counts.items() if count > 1] == []

@@ -180,7 +180,7 @@ def test_a_watch_on_a_join_marks_the_tuples_whose_rows_meet_it(spark: SparkSessi
     gate = flow.read.parquet(numbers(tmp_path, 10)).apply(Gated(str(tmp_path), stop=0), name="gate")
     orders = gate.selectExpr("int(x) AS id", "int(x % 5) AS oc", name="orders")
     customers = flow.values("cid int, name string", [(k, f"n{k}") for k in (0, 1, 3)], name="customers")
-    orders.join(customers, F.expr("oc >= cid"), "inner", name="J").sink("S")
+    orders.join(customers, F.expr("oc >= cid"), "inner", name="J", build="right").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs")
     with pytest.raises(TimeTravelError, match="got 'nope'"):
         run.watch("J", "nope > 1")
