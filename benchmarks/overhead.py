@@ -197,8 +197,8 @@ def _time_samovar(
 def _without_counters() -> Iterator[None]:
     """Runs in this block add no counter to Spark's plans, and make no job of its own to count."""
     with (
-        patch("samovar.runtime.epochs.epoch.needs_counter", return_value=False),
-        patch("samovar.runtime.epochs.epoch.tallying", return_value=frozenset()),
+        patch("samovar.runtime.epochs.row_counts.needs_counter", return_value=False),
+        patch("samovar.runtime.epochs.row_counts.tallying", return_value=frozenset()),
     ):
         yield
 

@@ -43,7 +43,7 @@ from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.epoch import Epoch
 from samovar.runtime.epochs.epoch_runner import commit_epoch
-from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
+from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
 from samovar.runtime.live.modification import (
     code_path,
     handed_states,
@@ -128,7 +128,7 @@ def _prepared(
     _remember(tracer, cut, fork, history, plans, changes, len(shared) + int(split is not None))
     plan = tracer.plan_at(cut.segment.epoch)
     old, new = (
-        RunContext(tracer.spark, sources, fork, fork.run_id, logic, Progress(history))
+        RunContext(tracer.spark, sources, fork, fork.run_id, logic, RunProgress(history))
         for logic in (Logic(plan, code), Logic(plans.plan, plans.code))
     )
 

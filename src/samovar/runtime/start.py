@@ -27,7 +27,7 @@ from samovar.record.addresses import local_folder
 from samovar.record.log import FORMAT, RunStarted
 from samovar.record.store import Recording
 from samovar.runtime import pickles
-from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
+from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
 from samovar.runtime.failures.explanation import explain_start
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.live.modification import code_at, expressions_at, plan_with
@@ -178,7 +178,7 @@ def _new_run(
     fact = first_fact(recording, graph.name, {**options, **settings}, at=now)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
-    progress = Progress(recording.history(), storage)
+    progress = RunProgress(recording.history(), storage)
     context = RunContext(session, sources, recording, recording.run_id, Logic(plan, code), progress)
     return PreparedRun(context, scratch=scratch, notice=notices[-1])
 
@@ -218,5 +218,5 @@ def _resumed_run(recording: Recording, session: SparkSession, flow: Workflow | N
         expressions = expressions_at(recording, history, code, len(history.epochs))
     plan = plan_with(session, plans.plan, plans.sources, expressions)
     logic = Logic(plan, code, expressions)
-    context = RunContext(session, plans.sources, recording, recording.run_id, logic, Progress(history))
+    context = RunContext(session, plans.sources, recording, recording.run_id, logic, RunProgress(history))
     return PreparedRun(context, notice=notice)

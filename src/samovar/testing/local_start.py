@@ -31,7 +31,7 @@ from samovar.record.addresses import local_folder
 from samovar.record.store import Recording
 from samovar.replay.condition_watch import SERVICES
 from samovar.runtime.epochs.epoch import Epoch
-from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
+from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import LOCAL, made_live
@@ -139,7 +139,7 @@ def _context(
     fact = first_fact(recording, graph.name, {**options, **settings}, at=now, spark=LOCAL)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
-    logic, progress = Logic(plan, code), Progress(recording.history())
+    logic, progress = Logic(plan, code), RunProgress(recording.history())
     return RunContext(spark, sources, recording, recording.run_id, logic, progress), session
 
 

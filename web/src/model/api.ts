@@ -16,7 +16,7 @@ export class ApiError extends Error {
 }
 
 export type Where = components["schemas"]["Jump"];
-export type How = components["schemas"]["Step"]["how"];
+export type How = components["schemas"]["StepRequest"]["how"];
 
 // --- what a route takes and answers ---------------------------------------------------------------------------------
 

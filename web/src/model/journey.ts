@@ -21,7 +21,7 @@ export const travel = {
     // what a moment's address holds is what a visit takes, which the description cannot say
     api.ask("post", "/api/recordings/{run}/visit", {
       path: { run },
-      body: address as components["schemas"]["Visit"],
+      body: address as components["schemas"]["MomentAddress"],
     }),
   lastChange: (api: Api, run: string, moment: string, what: StateOf) =>
     api.ask("post", "/api/recordings/{run}/moments/{moment}/last_change", {

@@ -1093,10 +1093,6 @@ export interface components {
       deeds: components["schemas"]["DeedData"][];
       error: components["schemas"]["ProblemData"] | null;
     };
-    Failure: {
-      /** @constant */
-      failure: true;
-    };
     FileData: {
       path: string;
       bytes: number;
@@ -1233,6 +1229,10 @@ export interface components {
        * @enum {string}
        */
       consistency?: "strict" | "backward" | "none";
+    };
+    MomentAddress: {
+      to: components["schemas"]["Jump"] | components["schemas"]["When"] | components["schemas"]["ToFailure"];
+      steps?: ["over" | "into" | "out" | "back", string | null][];
     };
     MomentData: {
       moment: string;
@@ -1513,12 +1513,6 @@ export interface components {
       problem: components["schemas"]["SqlProblemData"] | null;
       type: string | null;
     };
-    Step: {
-      moment: string;
-      /** @enum {string} */
-      how: "over" | "into" | "out" | "back";
-      operator?: string | null;
-    };
     StepData: {
       operator: string;
       port: number;
@@ -1529,6 +1523,16 @@ export interface components {
         [key: string]: Json;
       }[];
       changes: components["schemas"]["ChangeData"][];
+    };
+    StepRequest: {
+      moment: string;
+      /** @enum {string} */
+      how: "over" | "into" | "out" | "back";
+      operator?: string | null;
+    };
+    ToFailure: {
+      /** @constant */
+      failure: true;
     };
     TrialData: {
       given: {
@@ -1561,10 +1565,6 @@ export interface components {
       name: string;
       by: string;
       at: number;
-    };
-    Visit: {
-      to: components["schemas"]["Jump"] | components["schemas"]["When"] | components["schemas"]["Failure"];
-      steps?: ["over" | "into" | "out" | "back", string | null][];
     };
     WatchData: {
       name: string;
@@ -2241,7 +2241,7 @@ export interface operations {
     };
     requestBody: {
       content: {
-        "application/json": components["schemas"]["Step"];
+        "application/json": components["schemas"]["StepRequest"];
       };
     };
     responses: {
@@ -2266,7 +2266,7 @@ export interface operations {
     };
     requestBody: {
       content: {
-        "application/json": components["schemas"]["Visit"];
+        "application/json": components["schemas"]["MomentAddress"];
       };
     };
     responses: {

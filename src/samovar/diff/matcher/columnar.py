@@ -25,7 +25,7 @@ from samovar.diff.equality import Equality
 from samovar.diff.event_values import OTHER, SIDES, Side, rows_of
 from samovar.diff.matcher.queues import Grouped, Ids, Queues, SingleQueue, Taken, grouped
 from samovar.diff.matcher.row_words import Layout, Words, hash_of
-from samovar.diff.matcher.slots import Batch, Plan, Slots, slots_of
+from samovar.diff.matcher.slots import Batch, SlotPlan, Slots, slots_of
 from samovar.diff.matcher.unmatched import Array, Pending, Spill
 
 __all__ = ["LARGEST", "Columnar", "Unmatched", "can_compare_columns"]
@@ -115,9 +115,9 @@ class Columnar:
         self._commit(batch, positions, [*words, *nulls], groups, taken, plans)
         return True
 
-    def _plans(self, batch: Batch, at: int) -> list[Plan] | None:
+    def _plans(self, batch: Batch, at: int) -> list[SlotPlan] | None:
         """The plan of each clause with slots; None if one of them does not fit."""
-        plans: list[Plan] = []
+        plans: list[SlotPlan] = []
         for slots in self._slots:
             plan = slots.plan(batch, self.pending[OTHER[batch.side]], at)
             if not plan.fits:
@@ -181,7 +181,7 @@ class Columnar:
         words: Sequence[Words],
         groups: list[Grouped],
         taken: list[Taken],
-        plans: Sequence[Plan],
+        plans: Sequence[SlotPlan],
     ) -> None:
         side, other = batch.side, OTHER[batch.side]
         mine = self.pending[side]

@@ -34,7 +34,7 @@ from samovar.diff.matcher.queues import Flags, Ids, grouped
 from samovar.diff.matcher.row_words import Words, hash_of, numbers_of
 from samovar.diff.matcher.unmatched import Array, Pending
 
-__all__ = ["Batch", "Plan", "Slots", "slots_of"]
+__all__ = ["Batch", "SlotPlan", "Slots", "slots_of"]
 
 _BLOCKS = 256
 """Blocks of waiting rows a side: a punctuation looks at the bounds of each, and at rows where these do not decide."""
@@ -56,7 +56,7 @@ class Batch:
 
 
 @dataclass
-class Plan:
+class SlotPlan:
     """The changes that taking a batch in would make; each kind of slots adds its own."""
 
     fits: bool
@@ -70,7 +70,7 @@ class Slots:
     width = 1
     """How many arrays of `Pending` belong to this clause."""
 
-    def plan(self, batch: Batch, other: Pending, at: int) -> Plan:
+    def plan(self, batch: Batch, other: Pending, at: int) -> SlotPlan:
         """Try a batch; the arrays of this clause on the other side start at `at`. Nothing changes yet."""
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ def slots_of(clause: Synchronising | Punctuating) -> Slots:
 
 
 @dataclass
-class _SegmentsPlan(Plan):
+class _SegmentsPlan(SlotPlan):
     total: int
 
 
@@ -123,7 +123,7 @@ class _Segments(Slots):
 
 
 @dataclass
-class _GroupsPlan(Plan):
+class _GroupsPlan(SlotPlan):
     totals: dict[int, int]
     matched: dict[tuple[int, int], int]
     waiting: dict[tuple[int, int], int]
@@ -187,7 +187,7 @@ class _Groups(Slots):
 
 
 @dataclass
-class _PunctuationsPlan(Plan):
+class _PunctuationsPlan(SlotPlan):
     total: int
     latest: Any
 

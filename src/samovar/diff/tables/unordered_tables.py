@@ -31,7 +31,7 @@ from samovar.diff.tables.hash_buckets import (
 )
 from samovar.diff.tables.row_hash import hash_texts, struct_text
 
-__all__ = ["Rows", "count_left_over", "hashed", "left_over"]
+__all__ = ["LeftOver", "count_left_over", "hashed", "left_over"]
 
 _ROW = "row"
 _SHOWN = 3
@@ -41,7 +41,7 @@ Hash = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Rows:
+class LeftOver:
     """Rows without a partner: how many, and some of them."""
 
     counts: dict[Side, int]
@@ -60,7 +60,7 @@ def hashed(sides: Mapping[Side, DataFrame], schema: StructType) -> DataFrame:
     )
 
 
-def left_over(rows: DataFrame, buckets: Buckets, *, limit: int, along: int) -> Rows:
+def left_over(rows: DataFrame, buckets: Buckets, *, limit: int, along: int) -> LeftOver:
     """The rows without a partner, by one job. At most `along` rows come with the hashes; if among these too few have no
     partner, a further job brings others."""
     shown = _shown(buckets, _SHOWN * limit, along)
@@ -86,10 +86,10 @@ def left_over(rows: DataFrame, buckets: Buckets, *, limit: int, along: int) -> R
         lacking[s] = list(zip(a[others].tolist(), b[others].tolist(), strict=True))
     for s, by_hash in _with_hashes(rows, lacking).items():
         some[s] += [by_hash[h] for h in lacking[s]]
-    return Rows(counts, some)
+    return LeftOver(counts, some)
 
 
-def count_left_over(rows: DataFrame, buckets: Buckets, *, limit: int) -> Rows:
+def count_left_over(rows: DataFrame, buckets: Buckets, *, limit: int) -> LeftOver:
     """The same where there are many: hashes are counted by Spark, which moves them; then rows are looked up."""
     counted = rows.filter(is_in(buckets.differ, A)).groupBy(A, B)
     surplus = counted.agg(F.expr(f"sum(1 - 2 * {SIDE}) AS d")).filter("d <> 0").persist()
@@ -110,7 +110,7 @@ def count_left_over(rows: DataFrame, buckets: Buckets, *, limit: int) -> Rows:
     shown: dict[Side, list[dict[str, Any]]] = {
         s: [by_hash[s][h] for h, n in wanted[s].items() for _ in range(min(n, limit))][:limit] for s in SIDES
     }
-    return Rows(counts, shown)
+    return LeftOver(counts, shown)
 
 
 def _shown(buckets: Buckets, most: int, along: int) -> list[int]:

@@ -51,7 +51,7 @@ from samovar.replay.trace.traced_chain import (
 )
 from samovar.replay.trace.traced_window import TracedWindow
 from samovar.runtime.epochs.kept_frames import KeptFrames
-from samovar.runtime.epochs.run_context import Logic, Progress, RunContext
+from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
 from samovar.runtime.exchange.code_switch import CodeSwitch, read_switches
 from samovar.runtime.exchange.decisions import read_decisions
 from samovar.runtime.exchange.fingerprints import difference_in
@@ -178,7 +178,7 @@ class Tracer:
         history = History(started=self.history.started, epochs=list(past))
         code = self.code_at(segment.epoch)
         return RunContext(
-            self.spark, self.sources, self.recording, self.tag, Logic(plan, code), Progress(history)
+            self.spark, self.sources, self.recording, self.tag, Logic(plan, code), RunProgress(history)
         )
 
     def _recorded(self, segment: Segment) -> RecordedEpoch:

@@ -37,11 +37,11 @@ from samovar.runtime.live.row_repair import mend
 from samovar.runtime.parquet_files import rows_in, stored_as
 from samovar.runtime.spark.job_tags import tagged
 
-__all__ = ["Epoch", "Outcome", "mends_of"]
+__all__ = ["Epoch", "EpochOutcome", "mends_of"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EpochOutcome:
     """What an epoch did, ready to be committed."""
 
     counters: dict[str, Counters]
@@ -104,7 +104,7 @@ class Epoch:
         self._written: dict[str, tuple[Observation, int]] = {}
         """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
 
-    def run(self) -> Outcome:
+    def run(self) -> EpochOutcome:
         """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count."""
         started = time.perf_counter()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class Epoch:
             self.kept.release()
         rejected = self.inputs.write_rejected()
         state = self._collect_state()
-        return Outcome(self.counts.totals(), state, rejected, time.perf_counter() - started)
+        return EpochOutcome(self.counts.totals(), state, rejected, time.perf_counter() - started)
 
     def _run_jobs(self) -> None:
         self.context.group(self.attempt.name)

@@ -26,7 +26,7 @@ from samovar.record.log import EpochCommitted
 from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
-from samovar.runtime.epochs.epoch import Epoch, Outcome
+from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.code_switch import read_switch_records
@@ -238,7 +238,7 @@ def _attempt(
     stopping: Callable[[], bool],
     expected: float | None,
     make: Callable[[Attempt], Epoch],
-) -> tuple[Epoch, Outcome]:
+) -> tuple[Epoch, EpochOutcome]:
     """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
     steering = context.steering
     lost = ""

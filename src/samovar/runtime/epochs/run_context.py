@@ -23,7 +23,7 @@ from samovar.runtime.live.run_control import Steering
 from samovar.runtime.sources.units import Source
 from samovar.runtime.spark.shared_storage import SharedStorage
 
-__all__ = ["Logic", "PresentEpoch", "Progress", "RunContext"]
+__all__ = ["Logic", "PresentEpoch", "RunContext", "RunProgress"]
 
 
 @dataclass
@@ -53,7 +53,7 @@ class PresentEpoch:
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """How far a run has come, and what is kept from epoch to epoch."""
 
     history: History
@@ -73,7 +73,7 @@ class RunContext:
     recording: Recording
     tag: str
     logic: Logic
-    progress: Progress
+    progress: RunProgress
     steering: Steering | None = None
     """Pauses the run, looks into its workers and decides; None: nothing can."""
 

@@ -53,16 +53,16 @@ class When(BaseModel):
     predicate: str = Field(max_length=10_000)
 
 
-class Failure(BaseModel):
+class ToFailure(BaseModel):
     """The moment just before the tuple that a run failed at."""
 
     failure: Literal[True]
 
 
-class Visit(BaseModel):
+class MomentAddress(BaseModel):
     """The address of a moment: where was jumped to, and the steps from there."""
 
-    to: Jump | When | Failure
+    to: Jump | When | ToFailure
     steps: list[tuple[StepKind, str | None]] = Field(default_factory=list, max_length=5000)
 
 
@@ -90,7 +90,7 @@ class Note(Asked):
     text: str = Field(max_length=2000)
 
 
-class Step(BaseModel):
+class StepRequest(BaseModel):
     """A step from a moment."""
 
     moment: str
@@ -266,13 +266,13 @@ def jump(the: The, run: str, to: Jump) -> dict[str, Any]:
 
 
 @router.post("/recordings/{run}/step", response_model=answers.MomentData)
-def step(the: The, run: str, given: Step) -> dict[str, Any]:
+def step(the: The, run: str, given: StepRequest) -> dict[str, Any]:
     """Step over, into, out or back; the answer is the moment it leads to."""
     return _journey(the, run).step(given.moment, given.how, given.operator)
 
 
 @router.post("/recordings/{run}/visit", response_model=answers.MomentData)
-def visit(the: The, run: str, given: Visit) -> dict[str, Any]:
+def visit(the: The, run: str, given: MomentAddress) -> dict[str, Any]:
     """Go to the moment at an address, as moments carry it."""
     to = given.to.model_dump(exclude_none=True)
     return _journey(the, run).visit(Address(to, tuple(given.steps)))
