@@ -111,6 +111,7 @@ def test_the_demo_runs_and_says_what_is_odd(
     assert sv.open(path).result("S").num_rows == len(kept)
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_demo_can_be_exported(samovar: Samovar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = samovar("demo", "--export", "mine", "--rows", ROWS)

@@ -15,6 +15,7 @@ import pytest
 from samovar.cli.main import main
 
 
+@pytest.mark.starts_spark
 def test_it_prints_a_link_that_works_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     command = [
         sys.executable,

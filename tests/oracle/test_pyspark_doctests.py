@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.starts_spark
 ROOT = Path(__file__).parents[2]
 
 LEAST = {"dataframe": 165, "group": 23, "column": 50, "window": 8, "functions": 480}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.starts_spark
+
 PROGRAM = """
 from pyspark.errors import AnalysisException
 from tests.conftest import plain_session

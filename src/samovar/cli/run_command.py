@@ -14,6 +14,7 @@ from samovar.cli.named_workflows import load_flow, needs_spark
 from samovar.cli.shared_options import Conf, Record, RunOn, bytes_of
 from samovar.cli.terminal import messages, output, print_json
 from samovar.errors import RecordingError
+from samovar.record.addresses import local_folder
 from samovar.replay.past import open_recording
 from samovar.runtime.rollback import whole_epochs
 from samovar.runtime.run import Run
@@ -113,6 +114,8 @@ def _started(
     flow: str, master: str | None, conf: dict[str, str], options: dict[str, Any], wanted: Output
 ) -> Callable[[], Run]:
     """Load a workflow, and return what starts it."""
+    if options["record"]:
+        local_folder(options["record"])  # refused before Spark is started, which takes seconds
     if needs_spark(flow):
         session(master, conf, wanted)
     loaded = load_flow(flow)

@@ -18,6 +18,7 @@ from samovar.errors import RecordingError
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.graph.workflow import Graph, Workflow
+from samovar.record.log import RunStarted
 from samovar.record.store import History, Recording
 from samovar.runtime import pickles
 from samovar.runtime.sources.chunks import restore_chunks
@@ -27,7 +28,17 @@ from samovar.runtime.spark.session import spark_session
 from samovar.runtime.spark.shared_storage import cores
 from samovar.runtime.workflow_file import is_code, read_code, read_graph, read_sources
 
-__all__ = ["LOCAL", "Plans", "as_sql", "list_sources", "made_live", "plans_of", "schema", "with_draws"]
+__all__ = [
+    "LOCAL",
+    "Plans",
+    "as_sql",
+    "check_start",
+    "list_sources",
+    "made_live",
+    "plans_of",
+    "schema",
+    "with_draws",
+]
 
 log = logging.getLogger("samovar")
 
@@ -45,6 +56,18 @@ class Plans:
     code: dict[str, bytes]
 
 
+def check_start(history: History) -> RunStarted:
+    """How the run started; raises RecordingError if Spark cannot compute it again. Needs no Spark."""
+    if history.started is None:
+        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow again.")
+    if history.started.spark == LOCAL:
+        raise RecordingError(
+            "Expected a recording of a run on Spark, got one of a local run, which Spark would cut otherwise.",
+            hint="Run the workflow with flow.start(spark=...) to go back in time, to resume it or to fork it.",
+        )
+    return history.started
+
+
 def plans_of(
     recording: Recording,
     history: History,
@@ -57,13 +80,7 @@ def plans_of(
 
     Raises SourceChanged when an input is not as it was.
     """
-    if history.started is None:
-        raise RecordingError("The recording holds no start of a run.", hint="Start the workflow again.")
-    if history.started.spark == LOCAL:
-        raise RecordingError(
-            "Expected a recording of a run on Spark, got one of a local run, which Spark would cut otherwise.",
-            hint="Run the workflow with flow.start(spark=...) to go back in time, to resume it or to fork it.",
-        )
+    started = check_start(history)
     sources = read_sources(recording)
     for source in sources.values():
         check_unchanged(source, session)
@@ -78,7 +95,7 @@ def plans_of(
         restore_chunks(session, source, log.info)
     graph = drawn_as_sources(graph)
     analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
-    settings = {"now": int(history.started.at * 1_000_000), **history.started.options}
+    settings = {"now": int(started.at * 1_000_000), **started.options}
     plan, tracing = (
         make_plan(
             session,

@@ -25,13 +25,13 @@ from samovar.graph.workflow import Graph, Marks, OnError, Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.addresses import local_folder
 from samovar.record.log import FORMAT, RunStarted
-from samovar.record.store import Recording
+from samovar.record.store import History, Recording
 from samovar.runtime import pickles
 from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
 from samovar.runtime.failures.explanation import explain_start
 from samovar.runtime.folders import new_scratch
 from samovar.runtime.live.modification import code_at, expressions_at, plan_with
-from samovar.runtime.plans import list_sources, log, made_live, plans_of, with_draws
+from samovar.runtime.plans import check_start, list_sources, log, made_live, plans_of, with_draws
 from samovar.runtime.publication import check_targets
 from samovar.runtime.rollback import take_up
 from samovar.runtime.run import Run
@@ -200,14 +200,17 @@ def resume(
     recording = Recording.open(path, write=True)
 
     def prepare() -> PreparedRun:
+        history = recording.history()
+        check_start(history)  # before Spark is started, which takes seconds
         session = spark if spark is not None else spark_session(master=master, conf=conf)
-        return _resumed_run(recording, session, flow)
+        return _resumed_run(recording, history, session, flow)
 
     return launch(recording, prepare, services, interactive=interactive)
 
 
-def _resumed_run(recording: Recording, session: SparkSession, flow: Workflow | None) -> PreparedRun:
-    history = recording.history()
+def _resumed_run(
+    recording: Recording, history: History, session: SparkSession, flow: Workflow | None
+) -> PreparedRun:
     plans = plans_of(recording, history, session, flow=flow)
     notice = take_up(recording, history, plans.plan.graph)
     if notice:
