@@ -51,6 +51,7 @@ from samovar.runtime.live.modification import (
     plan_with,
     transfer_epoch,
 )
+from samovar.runtime.parquet_files import writer_into
 from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
@@ -361,7 +362,7 @@ def _write_parts(
         df = df.withColumn(name, edited)
     df = df.withColumn(_PART, (place >= first).cast("int")).coalesce(1)
     df = df.sortWithinPartitions(_PART, *order).drop(*order)
-    df.write.partitionBy(_PART).parquet(str(folder))
+    writer_into(folder, df.write.partitionBy(_PART)).parquet(str(folder))
     if index == 0:  # no row comes before: the first of the two files is empty, and must exist
         df.drop(_PART).limit(0).coalesce(1).write.parquet(str(folder / f"{_PART}=0"))
     units = []

@@ -34,7 +34,7 @@ from samovar.runtime.exchange.task import Task
 from samovar.runtime.failures.failed_epoch import raise_carried, raise_failures
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS
 from samovar.runtime.live.row_repair import mend
-from samovar.runtime.parquet_files import rows_in, stored_as
+from samovar.runtime.parquet_files import rows_in, stored_as, writer_into
 from samovar.runtime.spark.job_tags import tagged
 
 __all__ = ["Epoch", "EpochOutcome", "mends_of"]
@@ -177,15 +177,17 @@ class Epoch:
         if physical:
             df = df.toDF(*stored_as(df.schema).names)
         with nullcontext() if physical else whole_variants(self.context.spark, df.schema):
-            df.write.parquet(str(folder))
+            writer_into(folder, df.write).parquet(str(folder))
         return rows_in([folder])
 
     def _write_result(self, op: ops.Write, df: DataFrame) -> None:
         self.context.describe(f"epoch {self.number}, {op.name}")
         df = self.counts.observe((op.name, 0), df, F.count(F.lit(1)))
+        folder = self.folder / "results" / slug_unique(op.name)
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
-        writer.save(str(self.folder / "results" / slug_unique(op.name)))
+        writer = writer_into(folder, writer) if op.format in ops.FILE_FORMATS else writer
+        writer.save(str(folder))
 
     def _run_skipped_rows(self) -> None:
         """A state must have seen all tuples of the epoch, also those whose outputs nothing asked for."""

@@ -17,7 +17,7 @@ from samovar.record.store import slug_unique
 from samovar.runtime.epochs.attempt import Attempt, chain_task
 from samovar.runtime.epochs.row_counts import RowCounts, observed
 from samovar.runtime.exchange.task import Task
-from samovar.runtime.parquet_files import CHECKED, rows_in, stored_as
+from samovar.runtime.parquet_files import CHECKED, rows_in, stored_as, writer_into
 from samovar.runtime.sources.input_files import check_files
 from samovar.runtime.sources.rejected_rows import bad_rows
 from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_units
@@ -182,6 +182,7 @@ class EpochInputs:
                 continue
             self.context.describe(f"epoch {self.attempt.number}, rejected rows of {name}")
             folder = self.attempt.folder / "rejected" / slug_unique(name)
-            bad_rows(self.context.spark, self.context.sources[name], units).write.parquet(str(folder))
+            bad = bad_rows(self.context.spark, self.context.sources[name], units)
+            writer_into(folder, bad.write).parquet(str(folder))
             rejected[name] = rows_in([folder])
         return {name: rows for name, rows in rejected.items() if rows}

@@ -32,6 +32,7 @@ from samovar.runtime.epochs.epoch_inputs import EpochInputs
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.failures.searched_rows import FEW, SearchedRows
 from samovar.runtime.failures.spark_errors import SPARK_ERRORS, SparkError
+from samovar.runtime.parquet_files import writer_into
 
 __all__ = ["FoundRow", "RowSearch"]
 
@@ -321,7 +322,8 @@ class RowSearch:
         self.scratch += 1
         folder = self.folder / f"search-{self.scratch}"
         physical = plain.toDF(*(f"c{i}" for i in range(len(names))))
-        physical.write.option("maxRecordsPerFile", FEW).option("compression", "lz4").parquet(str(folder))
+        writer = physical.write.option("maxRecordsPerFile", FEW).option("compression", "lz4")
+        writer_into(folder, writer).parquet(str(folder))
         files = [(p, pq.read_metadata(p).num_rows) for p in sorted(folder.glob("*.parquet"))]
         files = [f for f in files if f[1]]
         return SearchedRows(
