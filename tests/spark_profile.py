@@ -4,9 +4,12 @@ from __future__ import annotations
 
 __all__ = ["JAVA_OPTIONS", "QUICK_SQL", "TEST_PROFILE"]
 
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
+)
 """The quick compiler alone, with the room that both compilers have by default (in its own 48 MB, code is thrown out and
-compiled again all the time), and a collector without threads of its own: two processes share two cores."""
+compiled again all the time), and a collector without threads of its own: two processes share two cores. Metaspace is
+there from the start: while it grows step by step, all memory is collected again and again."""
 
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",
@@ -19,7 +22,7 @@ QUICK_SQL = {
 TEST_PROFILE = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Xms768m -Xmn384m",
     "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     **QUICK_SQL,
 }

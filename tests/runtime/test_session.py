@@ -3,9 +3,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from tests.spark_profile import TEST_PROFILE
 
@@ -124,9 +126,32 @@ def test_a_cluster_gets_no_local_defaults() -> None:
         "spark.driver.memory",
         "spark.driver.host",
         "spark.driver.bindAddress",
+        "spark.python.daemon.module",
         "spark.sql.shuffle.partitions",
     }
     assert set(local) - set(cluster) == only_local
+
+
+def test_workers_of_another_python_are_forked_from_pysparks_own_daemon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/other/bin/python")
+    assert "spark.python.daemon.module" not in session_module._defaults("local[2]", "x")
+
+
+def test_a_new_worker_has_imported_already_what_it_needs(spark: SparkSession, users_session: bool) -> None:
+    if users_session:
+        pytest.skip("a session of the user's own has PySpark's daemon")
+
+    def imported(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import psutil
+
+        for batch in batches:
+            parent = " ".join(psutil.Process().parent().cmdline())
+            yield pa.record_batch({"parent": [parent] * batch.num_rows})
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(imported, "parent string").collect()
+    assert "samovar.runtime.worker.daemon" in row.parent
 
 
 def test_own_logging_settings_of_the_user_are_respected(
@@ -134,7 +159,7 @@ def test_own_logging_settings_of_the_user_are_respected(
 ) -> None:
     (tmp_path / "log4j2.properties").write_text("")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    assert "spark.driver.defaultJavaOptions" not in session_module._defaults("local", "x")
+    assert "log4j2" not in session_module._defaults("local", "x")["spark.driver.defaultJavaOptions"]
 
 
 def test_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:

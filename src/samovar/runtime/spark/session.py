@@ -258,9 +258,11 @@ def _defaults(master: str, app_name: str) -> dict[str, str]:
         "spark.ui.port": str(free_ui_port()),
         **_sql_defaults(master),
     }
+    # These options come before spark.driver.extraJavaOptions, which stay the user's.
+    options = ["-XX:MetaspaceSize=256m"]  # from Java's own 20 MB up, each step collects the whole memory
     if not _has_own_logging(os.environ):
-        # These options come before spark.driver.extraJavaOptions, which stay the user's.
-        defaults["spark.driver.defaultJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
+        options.append(f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")
+    defaults["spark.driver.defaultJavaOptions"] = " ".join(options)
     if master.startswith("local"):
         defaults |= {
             "spark.driver.memory": f"{driver_memory_mib()}m",
