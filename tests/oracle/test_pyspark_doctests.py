@@ -1,6 +1,6 @@
 """PySpark's documentation examples on Frames: the same rows as on DataFrames, at any length of an epoch.
 
-The session is the user's own (see `doctest_frames.py`). By default a few docstrings are taken; with `--slow` every
+The session is the user's own (see `doctest_frames.py`). With `--slow` every
 statement of `pyspark.sql.dataframe`, `group`, `column` and `window`, and an example of each function.
 """
 
@@ -97,11 +97,6 @@ def check(report: dict[str, Any], least: int) -> set[tuple[str, str]]:
     for mode, equal in report["compared"].items():
         assert equal >= least, f"{mode}: only {equal} results were compared"
     return met
-
-
-@pytest.mark.timeout(900)
-def test_some_examples_of_dataframes_are_right_on_frames(tmp_path: Path) -> None:
-    check(report_of("dataframe", tmp_path, "--only", "^DataFrame(.groupBy)?$"), 4)
 
 
 @pytest.mark.slow

@@ -1,12 +1,17 @@
-"""A session that the user made with `SparkSession.builder`, in a process of its own: Samovar must not disturb it."""
+"""A session that the user made with `SparkSession.builder`, in a process of its own: Samovar must not disturb it.
+
+Some of PySpark's own examples are run there as well, the others with `--slow` (`test_pyspark_doctests.py`).
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.oracle.test_pyspark_doctests import check
 
 pytestmark = pytest.mark.starts_spark
 
@@ -46,13 +51,20 @@ assert spark.range(3).count() == 3
 after = dict(spark.conf.getAll)
 assert after == before, sorted(set(after.items()) ^ set(before.items()))
 print("all as it should be")
+
+import sys
+from tests.oracle.doctest_frames import main
+main(["dataframe", "--only", "^DataFrame(.groupBy)?$", "--out", sys.argv[1]])
 """
 
 
 @pytest.mark.timeout(600)
-def test_errors_and_results_are_right_in_a_session_of_the_users_own() -> None:
+def test_errors_results_and_some_of_pysparks_examples_are_right_in_a_session_of_the_users_own(
+    tmp_path: Path,
+) -> None:
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, timeout=500, check=False
-    )
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-c", PROGRAM, str(report)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=500, check=False)
     assert done.stdout.strip() == "all as it should be", done.stderr[-3000:]
+    check(json.loads(report.read_text(encoding="utf-8")), least=4)

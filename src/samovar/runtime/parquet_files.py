@@ -19,7 +19,7 @@ _PLAIN_FILES = {
     "fs.file.impl.disable.cache": "true",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-"""Write options, for this write alone: no `.crc` file beside each file (a commit has digests of its own), no `_SUCCESS`."""
+"""Options of one write: no `.crc` file beside each file (a commit has digests of its own), and no `_SUCCESS`."""
 
 
 def writer_into(folder: Path, writer: DataFrameWriter) -> DataFrameWriter:
