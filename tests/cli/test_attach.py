@@ -10,23 +10,25 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.cli.shop import Samovar
 from tests.runtime.steered import WAIT, Gated, numbers, wait_for
 
 import samovar as sv
+from samovar import testing
 from samovar.cli.attach.attach_interpreter import LIVE
 from samovar.cli.attach.attach_screen import LiveScreen
 from samovar.control.door import ADDRESS, Visit, read_address
 from samovar.errors import ChannelProblem, RecordingError, UnknownName
 
 
-def attach(run: Any, commands: str, *options: str) -> list[dict[str, Any]]:
-    """What the commands answered, each in a line of JSON."""
+def attach_in_a_process(run: Any, commands: str, *options: str) -> list[dict[str, Any]]:
+    """What the commands answered, each in a line of JSON; asked by a process of its own."""
     said = subprocess.run(
         [
             sys.executable,
@@ -48,21 +50,43 @@ def attach(run: Any, commands: str, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in said.stdout.splitlines()]
 
 
+Attach = Callable[[Any, str], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def attach(samovar: Samovar) -> Attach:
+    """The same command in this process: it talks to the run over its socket."""
+
+    def answers(run: Any, commands: str) -> list[dict[str, Any]]:
+        said = samovar("attach", run.recording, "--json", "-c", commands)
+        assert said.out, said.err
+        return [json.loads(line) for line in said.out.splitlines()]
+
+    return answers
+
+
+def gated(tmp_path: Path) -> sv.Workflow:
+    """Two epochs; in the second one 'G' waits at tuple 25."""
+    flow = sv.Workflow("attached")
+    rows = flow.read.parquet(numbers(tmp_path, rows=20, files=2), name="numbers")
+    rows.apply(Gated(str(tmp_path), stop=25), name="G").sink("S")
+    return flow
+
+
 @pytest.fixture
 def run(spark: Any, tmp_path: Path) -> Iterator[Any]:
-    """Three epochs; in the second one 'G' waits at tuple 25."""
-    flow = sv.Workflow("attached")
-    rows = flow.read.parquet(numbers(tmp_path, rows=20, files=3), name="numbers")
-    rows.apply(Gated(str(tmp_path), stop=25), name="G").sink("S")
-    made = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    """A run that waits inside its second epoch."""
+    made = gated(tmp_path).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
     yield made
     (tmp_path / "go").touch()
     made.stop()
 
 
-def test_another_process_pauses_looks_sets_breakpoints_and_goes_on(run: Any, tmp_path: Path) -> None:
-    status, paused, seen, flying = attach(run, "status; pause; inspect G; flight G 2")
+def test_another_process_pauses_looks_sets_breakpoints_and_goes_on(
+    run: Any, tmp_path: Path, attach: Attach
+) -> None:
+    status, paused, seen, flying = attach_in_a_process(run, "status; pause; inspect G; flight G 2")
     assert (status["status"], status["epoch"]) == ("running", 1)
     assert paused["status"] == run.status == "paused"  # also when the visitor is gone
     states = {s["name"]: s for s in seen["states"]}
@@ -80,12 +104,12 @@ def test_another_process_pauses_looks_sets_breakpoints_and_goes_on(run: Any, tmp
     assert refused["error"]["type"] == "UnknownName"
     marked, _, _ = attach(run, "interact G why; unwatch B1; resume")
     assert marked["interaction"] == "I1"
-    assert run.result("S").to_pydict()["n"] == list(range(1, 61))
+    assert run.result("S").to_pydict()["n"] == list(range(1, 41))
 
 
 @pytest.mark.slow
 def test_time_travel_reaches_the_epochs_committed_while_the_run_is_paused(run: Any, tmp_path: Path) -> None:
-    paused, jumped, state, over = attach(
+    paused, jumped, state, over = attach_in_a_process(
         run, "pause; jump G 7; state G n; over", "--master", "local[1]", "--conf", "spark.driver.memory=512m"
     )
     assert paused["status"] == "paused"
@@ -125,10 +149,10 @@ class Mended(sv.Operator):
 """
 
 
-def test_held_tuples_are_seen_edited_skipped_and_mended_from_outside(spark: Any, tmp_path: Path) -> None:
+def test_held_tuples_are_seen_edited_skipped_and_mended_from_outside(tmp_path: Path, attach: Attach) -> None:
     flow = sv.Workflow("held")
     flow.read.parquet(numbers(tmp_path, rows=10), name="numbers").apply(Picky(), name="P").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold")
+    run = testing.start(flow, record=tmp_path / "runs", on_error="hold")
     assert run.wait_until("holding", timeout=WAIT) == "holding"
     held, _, second, _, third = attach(run, "held; retry x=100; wait holding; skip; wait holding")
     assert held["held"][0]["row"] == {"x": 3}
@@ -211,7 +235,9 @@ def test_a_run_that_holds_leaves_a_prompt_and_goes_on_when_all_is_decided(tmp_pa
     assert sorted(sv.open(made).result("S").to_pydict()["x"]) == [0, 1, 2, 4, 5, 6, 8, 9, 30]
 
 
-def test_only_who_knows_the_secret_comes_in_and_only_while_it_runs(run: Any, tmp_path: Path) -> None:
+def test_only_who_knows_the_secret_comes_in_and_only_while_it_runs(tmp_path: Path) -> None:
+    run = testing.start(gated(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
+    wait_for(tmp_path / "arrived")
     folder = Path(run.recording)
     assert os.stat(folder / ADDRESS).st_mode & 0o777 == 0o600
     address, name, secret = read_address(folder)
