@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -86,18 +87,13 @@ NO_CONTENT = {"LOCK", "_SUCCESS"}
 
 
 @pytest.fixture(scope="module")
-def recordings(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def recorded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    """The path of a recording by name, which is made when the first test asks for it."""
+    base = tmp_path_factory.mktemp("flips")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint_policy, "EVERY", 50)
         patch.setattr(Leaves, "smallest", 3)
-        base = tmp_path_factory.mktemp("flips")
-        yield {
-            "main": _main(spark, base / "main"),
-            "parsed": _parsed(spark, base / "parsed"),
-            "decided": _decided(spark, base / "decided"),
-            "switched": _switched(spark, base / "switched"),
-            "arrived": _arrived(spark, base / "arrived"),
-        }
+        yield functools.cache(lambda name: RECORDINGS[name](spark, base / name))
 
 
 def _rows(folder: Path, rows: int = 120) -> str:
@@ -159,6 +155,15 @@ def _arrived(spark: Any, folder: Path) -> Path:
     return Path(str(flow.run(spark=spark, record=folder / "runs", progress=False).recording))
 
 
+RECORDINGS: dict[str, Callable[[Any, Path], Path]] = {
+    "main": _main,
+    "parsed": _parsed,
+    "decided": _decided,
+    "switched": _switched,
+    "arrived": _arrived,
+}
+
+
 def _use(kind: Kind, path: Path, spark: Any, folder: Path) -> Any:
     past = sv.open(path, spark=spark)
     try:
@@ -187,27 +192,30 @@ def _flip_and_use(kind: Kind, path: Path, seed: str, spark: Any, folder: Path) -
 
 @pytest.mark.parametrize("kind", by_default(KINDS, ["log", "states", "results", "kept rows"]))
 def test_a_flipped_bit_is_told_when_the_file_is_used(
-    kind: str, recordings: dict[str, Path], spark: Any, tmp_path: Path
+    kind: str, recorded: Callable[[str], Path], spark: Any, tmp_path: Path
 ) -> None:
     one = KINDS[kind]
-    path = recordings[one.recording]
+    path = recorded(one.recording)
     assert _use(one, path, spark, tmp_path) is not None  # works while the file is whole
     _flip_and_use(one, path, kind, spark, tmp_path)
 
 
-def test_no_file_of_a_recording_is_of_a_kind_that_is_not_tested(recordings: dict[str, Path]) -> None:
+@pytest.mark.parametrize("name", by_default(RECORDINGS, ["main"]))
+def test_no_file_of_a_recording_is_of_a_kind_that_is_not_tested(
+    name: str, recorded: Callable[[str], Path]
+) -> None:
+    path = recorded(name)
     patterns = [k.pattern.replace("000000-*", "*").replace(".mark0001", ".*") for k in KINDS.values()]
     similar = {"epochs/*/state/*/*.*", "epochs/*/kept/*/*.*", "epochs/*/results/*/*.parquet", "code/*.pkl"}
-    for path in recordings.values():
-        known = {p for pattern in (*patterns, *similar) for p in path.glob(pattern)}
-        files = {p for p in path.rglob("*") if p.is_file() and p.name not in NO_CONTENT}
-        assert {p.relative_to(path) for p in files - known if not p.name.startswith("ran-")} == set()
+    known = {p for pattern in (*patterns, *similar) for p in path.glob(pattern)}
+    files = {p for p in path.rglob("*") if p.is_file() and p.name not in NO_CONTENT}
+    assert {p.relative_to(path) for p in files - known if not p.name.startswith("ran-")} == set()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_hundred_flipped_bits_are_told(recordings: dict[str, Path], spark: Any, tmp_path: Path) -> None:
+def test_a_hundred_flipped_bits_are_told(recorded: Callable[[str], Path], spark: Any, tmp_path: Path) -> None:
     names = list(KINDS)
     for number in range(FLIPS):
         kind = KINDS[names[number % len(names)]]
-        _flip_and_use(kind, recordings[kind.recording], f"flip {number}", spark, tmp_path / str(number))
+        _flip_and_use(kind, recorded(kind.recording), f"flip {number}", spark, tmp_path / str(number))

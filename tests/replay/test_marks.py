@@ -94,7 +94,7 @@ def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
     assert len(fact.marks) == ROWS // 100
     tracer = past._session.tracer
     segment = past._session.segments[0]
-    for tuples in (20, 90, 250, 599):
+    for tuples in (20, 250, 599):
         moment = past.jump("R", tuples=tuples)
         assert moment.state("R") == expected(tuples)
         low = moment._traced.window.low
@@ -103,14 +103,13 @@ def test_a_jump_starts_at_the_mark_before_it(past: sv.Past) -> None:
             assert mark == sum(1 for m in fact.marks if m <= low)
         assert moment.counters["R"].taken == (tuples,)
         assert moment.counters["R"].given == sum(1 for x in range(tuples) if x % 3)
-    late = past.jump("R", tuples=550)
-    assert tracer.marks(segment, late._traced.window).mark >= 4
+    assert tracer.marks(segment, moment._traced.window).mark >= 4
 
 
 def test_keyed_operators_behind_another_one_and_logged_results_too(past: sv.Past) -> None:
     rows = past.result("S").to_pylist()
     taken = [x for x in range(ROWS) if x % 3 and x % 2]
-    for tuples in (3, 120, len(taken)):
+    for tuples in (3, len(taken)):
         moment = past.jump("K", tuples=tuples)
         counts: dict[str, int] = {}
         for x in taken[:tuples]:
@@ -118,9 +117,9 @@ def test_keyed_operators_behind_another_one_and_logged_results_too(past: sv.Past
         assert moment.state("K")["counts"] == counts
         assert moment.last is not None
         assert moment.last.outputs[0] in rows
-    moment = past.jump("R", tuples=580)
+    moment = past.jump("R", tuples=588)
     lucky = [moment.step_over("R")]
-    while lucky[-1].last.row["x"] < 595:
+    while lucky[-1].last.row["x"] < 592:
         lucky.append(lucky[-1].step_over("R"))
     made = {m.last.row["x"]: m.last.outputs for m in lucky}
     assert made[590][0]["luck"] > 0
