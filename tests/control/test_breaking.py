@@ -44,6 +44,17 @@ def test_a_condition_that_is_met_pauses_everybody_and_then_is_seen(story: Story)
     assert story.machine.breaks.at == []
 
 
+def test_a_number_of_tuples_is_watched_for_before_the_command_returns(story: Story) -> None:
+    story.begin("a", "b")
+    story.ask(e.BreakRequested, breakpoint=m.Breakpoint("B1", "Y", counts="given"), limit=20)
+    for worker in ("a", "b"):
+        assert not story.has(i.CommandAnswer)
+        story.worker(worker, m.TuplesCounted(breakpoint="B1", used=0))
+        assert not story.has(i.CommandAnswer)
+        story.worker(worker, m.Armed(breakpoints=("B1",)))
+    assert story.has(i.CommandAnswer)
+
+
 def test_a_tuple_of_an_epoch_that_is_done_again_does_not_pause_twice(story: Story) -> None:
     story.begin("a")
     story.ask(e.BreakRequested, breakpoint=condition())

@@ -82,7 +82,7 @@ def test_an_aligned_pause_has_nothing_in_flight(start: Start, tmp_path: Path) ->
 
 def test_an_epoch_that_spark_runs_by_itself_is_cancelled_and_done_again(spark: Any, tmp_path: Path) -> None:
     flow = sv.Workflow("native")
-    flow.read.parquet(numbers(tmp_path, rows=80), name="n").selectExpr("x", f"{SLOW} AS y").sink("S")
+    flow.read.parquet(numbers(tmp_path, rows=40), name="n").selectExpr("x", f"{SLOW} AS y").sink("S")
     run = flow.start(spark=spark, record=tmp_path / "runs")
     tracker = spark.sparkContext.statusTracker()
     while not tracker.getActiveJobsIds() and run.status == "running":
@@ -92,7 +92,7 @@ def test_an_epoch_that_spark_runs_by_itself_is_cancelled_and_done_again(spark: A
         assert run.status == "paused"
         assert not tracker.getActiveJobsIds()
         run.resume()
-    assert sorted(run.result("S").to_pydict()["x"]) == list(range(80))
+    assert sorted(run.result("S").to_pydict()["x"]) == list(range(40))
     assert len(sv.open(str(run.recording)).history.epochs) == 1
 
 

@@ -58,12 +58,12 @@ def test_rows_are_edited_and_skipped_and_a_replay_does_the_same(spark: Any, tmp_
 
 
 def test_all_rows_like_it_are_skipped(spark: Any, tmp_path: Path) -> None:
-    flow = texts(tmp_path, "5", "six", "7", "eight", "9", "ten")
+    flow = texts(tmp_path, "5", "six", "7", "eight")
     run = flow.start(spark=spark, record=tmp_path / "runs", on_error="hold", epoch_bytes=1)
     held(run)
     run.skip(all_like_it=True)
-    assert numbers(run) == [(0, 5), (2, 7), (4, 9)]
-    assert [r["row"]["t"] for r in run.rejected("P").to_pylist()] == ["six", "eight", "ten"]
+    assert numbers(run) == [(0, 5), (2, 7)]
+    assert [r["row"]["t"] for r in run.rejected("P").to_pylist()] == ["six", "eight"]
 
 
 def test_a_jump_behind_a_skipped_row_does_not_count_it(
@@ -78,7 +78,7 @@ def test_a_jump_behind_a_skipped_row_does_not_count_it(
     run.skip()
     assert len(numbers(run)) == 7
     with sv.open(str(run.recording), spark=spark) as past:
-        for tuples, n in ((1, 5), (2, 7), (6, 11), (7, 12)):
+        for tuples, n in ((1, 5), (2, 7), (7, 12)):
             assert past.jump("F", tuples=tuples).last.row["n"] == n
 
 

@@ -122,10 +122,6 @@ def test_a_replay_goes_over_at_the_same_tuples(spark: Any, tmp_path: Path, keyed
         )
 
 
-@pytest.mark.starts_spark
-@pytest.mark.parametrize(
-    "start", ["spark"], indirect=True
-)  # on threads of a busy machine it fails now and then
 def test_code_that_a_worker_cannot_take_is_taken_back(start: Start, tmp_path: Path) -> None:
     run = start(counting(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")

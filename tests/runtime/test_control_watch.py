@@ -90,10 +90,6 @@ def test_a_number_of_tuples_is_exact_over_all_key_partitions(run: Any, tmp_path:
     expect_whole(run)
 
 
-@pytest.mark.starts_spark
-@pytest.mark.parametrize(
-    "start", ["spark"], indirect=True
-)  # on threads of a busy machine it fails now and then
 def test_a_number_of_outputs_stops_behind_the_tuple_that_gave_the_last(run: Any, tmp_path: Path) -> None:
     run.break_at("G", outputs=20)
     (tmp_path / "go").touch()

@@ -38,6 +38,10 @@ class ActiveBreakpoint:
         """A worker's task is over."""
         self.unarmed.discard(worker)
         self.used.pop(worker, None)
+        self.withdraw(worker)
+
+    def withdraw(self, worker: str) -> None:
+        """A worker's credit is void; it asks again."""
         self.ceiling.pop(worker, None)
         self.asking.pop(worker, None)
 
@@ -103,7 +107,7 @@ class BreakpointRegistry:
         """A worker is sent its breakpoints: it will report what it has counted."""
         for one in self.active.values():
             if one.breakpoint.counts and one.breakpoint.operator in operators:
-                one.forget(worker)
+                one.withdraw(worker)  # and not `forget`: the worker has yet to confirm the breakpoint
                 one.used[worker] = None
 
     def ended(self, counts: Mapping[str, tuple[int, int]]) -> None:
