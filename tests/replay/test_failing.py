@@ -76,8 +76,14 @@ def filtered(rows: Any, seen: str) -> None:
     rows.filter("x % 2 = 0", name="even").apply(Running(seen, BAD), name="F").filter("x > 0").sink("S")
 
 
+def filtered_chain(rows: Any, seen: str) -> None:
+    made = rows.filter("x % 2 = 0", name="even").apply(Running(seen), name="A")
+    made.apply(Running(seen + "-f", BAD), name="F").filter("x > 0").sink("S")
+
+
 def keyed(rows: Any, seen: str) -> None:
-    rows.apply(Running(seen), name="A").apply(Running(seen + "-f", BAD), name="F", by="key").sink("S")
+    made = rows.apply(Running(seen), name="A")
+    made.apply(Running(seen + "-f", BAD), name="F", by="key", key_partitions=2).sink("S")
 
 
 def stateless(rows: Any, seen: str) -> None:
@@ -165,7 +171,14 @@ def _shown(past: sv.Past) -> Any:
 
 @pytest.mark.parametrize(
     ("build", "marks"),
-    [(alone, "every"), (chained, "every"), (filtered, "every"), (keyed, "every"), (alone, "none")],
+    [
+        (alone, "every"),
+        (filtered_chain, "every"),
+        pytest.param(chained, "every", marks=pytest.mark.slow),
+        pytest.param(filtered, "every", marks=pytest.mark.slow),
+        (keyed, "every"),
+        pytest.param(alone, "none", marks=pytest.mark.slow),
+    ],
 )
 def test_what_the_log_says_spares_the_search_and_leads_to_the_same_moment(
     spark: SparkSession, failed: Failed, monkeypatch: pytest.MonkeyPatch, build: Any, marks: str
@@ -183,6 +196,7 @@ def test_what_the_log_says_spares_the_search_and_leads_to_the_same_moment(
     assert _shown(_changed(past, spark, **OLD)) == found
 
 
+@pytest.mark.slow
 def test_a_place_nobody_noted_is_looked_for(failed: Failed) -> None:
     past = failed(keyed, marks="none")
     assert (_fact(past).position, _fact(past).taken) == ((), 0)
