@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,6 +29,14 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ROWS = [("a", 0), ("a", 2), ("b", 1), ("b", 3)]
+
+
+class Published(NamedTuple):
+    """A run that has written, and what one of its targets held before."""
+
+    folder: Path
+    past: sv.Past
+    ignored: dict[str, bytes]
 
 
 class Fails(sv.Operator):
@@ -56,35 +64,14 @@ def _run(
     return run
 
 
+def _rows(path: Path) -> list[tuple[Any, ...]]:
+    """The rows of all Parquet files in a folder."""
+    return sorted((r["k"], r["n"]) for p in path.rglob("*.parquet") for r in pq.read_table(p).to_pylist())
+
+
 def _read(spark: SparkSession, path: Path, format: str = "parquet", **options: Any) -> list[tuple[Any, ...]]:
     df = spark.read.format(format).options(**options).load(str(path)).select("k", "n")
     return sorted((r[0], int(r[1])) for r in df.collect())
-
-
-@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
-def test_every_format_is_published_with_its_options_and_read_back(
-    format: str, spark: SparkSession, source: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "out"
-    options: dict[str, Any] = {"header": True} if format == "csv" else {}
-
-    def write(rows: sv.Frame) -> None:
-        getattr(rows.write, format)(str(target), name="W", **options)
-
-    run = _run(spark, source, tmp_path, write).wait(progress=False)
-    assert _read(spark, target, format, **options) == ROWS
-    assert (target / "_SUCCESS").exists()
-    published = sv.open(str(run.recording)).history.published["W"]
-    assert published.files == len(list(target.glob("part-*")))
-
-
-def test_partitions_become_folders(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    _run(spark, source, tmp_path, lambda r: r.write.partitionBy("k").parquet(str(target), name="W")).wait(
-        progress=False
-    )
-    assert {p.name for p in target.iterdir() if p.is_dir()} == {"k=a", "k=b"}
-    assert _read(spark, target) == ROWS
 
 
 def _existing(target: Path) -> None:
@@ -96,6 +83,50 @@ def _existing(target: Path) -> None:
 
 def _listed(target: Path) -> dict[str, bytes]:
     return {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
+
+
+@pytest.fixture(scope="module")
+def published(spark: SparkSession, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Published:
+    """One run that writes in every format and mode."""
+    folder = tmp_path_factory.mktemp("published")
+    for name in ("overwritten", "ignored"):
+        _existing(folder / name)
+    (folder / "file").write_bytes(b"a file")
+    before = _listed(folder / "ignored")
+
+    def write(rows: sv.Frame) -> None:
+        def at(name: str) -> str:
+            return str(folder / name)
+
+        rows.write.parquet(at("parquet"), name="parquet")
+        rows.write.csv(at("csv"), name="csv", header=True)
+        rows.write.json(at("json"), name="json")
+        rows.write.partitionBy("k").parquet(at("partitions"), name="partitions")
+        rows.write.mode("overwrite").parquet(at("overwritten"), name="overwritten")
+        rows.write.mode("overwrite").parquet(at("file"), name="file")
+        rows.write.mode("append").parquet(at("new and appended"), name="appended")
+        rows.write.mode("ignore").parquet(at("ignored"), name="ignored")
+        rows.write.mode("ignore").parquet(at("new"), name="new")
+
+    run = _run(spark, source, folder, write).wait(progress=False)
+    return Published(folder, sv.open(str(run.recording)), before)
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+def test_every_format_is_published_with_its_options_and_read_back(
+    format: str, spark: SparkSession, published: Published
+) -> None:
+    options: dict[str, Any] = {"header": True} if format == "csv" else {}
+    target = published.folder / format
+    assert _read(spark, target, format, **options) == ROWS
+    assert (target / "_SUCCESS").exists()
+    assert published.past.history.published[format].files == len(list(target.glob("part-*")))
+
+
+def test_partitions_become_folders(spark: SparkSession, published: Published) -> None:
+    target = published.folder / "partitions"
+    assert {p.name for p in target.iterdir() if p.is_dir()} == {"k=a", "k=b"}
+    assert _read(spark, target) == ROWS
 
 
 def test_mode_error_refuses_a_target_with_content_before_anything_runs(
@@ -112,50 +143,30 @@ def test_mode_error_refuses_a_target_with_content_before_anything_runs(
     assert not (tmp_path / "runs").exists() or not any((tmp_path / "runs").iterdir())
 
 
-def test_mode_overwrite_leaves_only_the_new_rows(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    _existing(target)
-    _run(spark, source, tmp_path, lambda r: r.write.mode("overwrite").parquet(str(target), name="W")).wait(
-        progress=False
-    )
-    assert _read(spark, target) == ROWS
+def test_mode_overwrite_leaves_only_the_new_rows(published: Published) -> None:
+    target = published.folder / "overwritten"
+    assert _rows(target) == ROWS
     assert not (target / "k=old").exists()
 
 
-def test_mode_overwrite_replaces_a_single_file(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    target.write_bytes(b"a file")
-    _run(spark, source, tmp_path, lambda r: r.write.mode("overwrite").parquet(str(target), name="W")).wait(
-        progress=False
-    )
-    assert _read(spark, target) == ROWS
+def test_mode_overwrite_replaces_a_single_file(published: Published) -> None:
+    assert _rows(published.folder / "file") == ROWS
 
 
 def test_mode_append_keeps_the_old_rows_and_adds_each_runs_own(
-    spark: SparkSession, source: Path, tmp_path: Path
+    spark: SparkSession, source: Path, published: Published, tmp_path: Path
 ) -> None:
-    target = tmp_path / "out"
-    for _ in range(2):
-        _run(spark, source, tmp_path, lambda r: r.write.mode("append").parquet(str(target), name="W")).wait(
-            progress=False
-        )
-    assert _read(spark, target) == sorted(2 * ROWS)
+    target = published.folder / "new and appended"
+    assert _rows(target) == ROWS
+    _run(spark, source, tmp_path, lambda r: r.write.mode("append").parquet(str(target), name="W")).wait(
+        progress=False
+    )
+    assert _rows(target) == sorted(2 * ROWS)
 
 
-def test_mode_ignore_leaves_what_is_there_and_writes_where_nothing_is(
-    spark: SparkSession, source: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "out"
-    _existing(target)
-    before = _listed(target)
-
-    def write(rows: sv.Frame) -> None:
-        rows.write.mode("ignore").parquet(str(target), name="W")
-        rows.write.mode("ignore").parquet(str(tmp_path / "new"), name="V")
-
-    _run(spark, source, tmp_path, write).wait(progress=False)
-    assert _listed(target) == before
-    assert _read(spark, tmp_path / "new") == ROWS
+def test_mode_ignore_leaves_what_is_there_and_writes_where_nothing_is(published: Published) -> None:
+    assert _listed(published.folder / "ignored") == published.ignored
+    assert _rows(published.folder / "new") == ROWS
 
 
 def test_two_operators_may_not_write_to_one_place(spark: SparkSession, source: Path, tmp_path: Path) -> None:
@@ -167,25 +178,30 @@ def test_two_operators_may_not_write_to_one_place(spark: SparkSession, source: P
         _run(spark, source, tmp_path, write)
 
 
-@pytest.mark.parametrize("mode", ["error", "overwrite", "append"])
-def test_a_run_that_fails_leaves_the_target_untouched_and_a_resume_publishes(
-    mode: str, spark: SparkSession, source: Path, tmp_path: Path
+def test_a_run_that_fails_leaves_its_targets_untouched_and_a_resume_publishes(
+    spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    target, mark = tmp_path / "out", tmp_path / "broken"
+    mark = tmp_path / "broken"
     mark.touch()
-    if mode != "error":
-        _existing(target)
-    before = _listed(target) if target.exists() else None
-    run = _run(
-        spark, source, tmp_path, lambda r: r.write.mode(mode).parquet(str(target), name="W"), mark=str(mark)
-    )
+    targets = {mode: tmp_path / mode for mode in ("error", "overwrite", "append")}
+    for mode, target in targets.items():
+        if mode != "error":
+            _existing(target)
+    before = {mode: _listed(target) if target.exists() else None for mode, target in targets.items()}
+
+    def write(rows: sv.Frame) -> None:
+        for mode, target in targets.items():
+            rows.write.mode(mode).parquet(str(target), name=mode)
+
+    run = _run(spark, source, tmp_path, write, mark=str(mark))
     with pytest.raises(OperatorFailed):
         run.wait(progress=False)
-    assert (_listed(target) if target.exists() else None) == before
+    assert {m: _listed(target) if target.exists() else None for m, target in targets.items()} == before
     mark.unlink()
     sv.open(str(run.recording)).resume(spark).wait(progress=False)
-    new = [p for p in target.rglob("part-*.parquet") if "old" not in p.name]
-    assert sorted((r["k"], r["n"]) for p in new for r in pq.read_table(p).to_pylist()) == ROWS
+    for mode, target in targets.items():
+        new = [p for p in target.rglob("part-*.parquet") if "old" not in p.name]
+        assert sorted((r["k"], r["n"]) for p in new for r in pq.read_table(p).to_pylist()) == ROWS, mode
 
 
 @pytest.mark.parametrize("mode", ["error", "overwrite", "append", "ignore"])
