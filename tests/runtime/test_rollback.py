@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.choice import by_default
 
 import samovar as sv
 from samovar.errors import RecordingCorrupt, RecordingError, RecordingInUse, RunStopped, StorageProblem
@@ -73,25 +74,38 @@ def _flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "damage", "epochs"),
-    [
-        ("epochs/000001-*/results/S/*.parquet", _flip, 1),
-        ("epochs/000002-*/deltas/all/*.parquet", lambda path: os.truncate(path, 0), 2),
-        ("epochs/000001-*/state/sum/0000.delta", Path.unlink, 1),
-        ("epochs/000001-*", shutil.rmtree, 1),
-    ],
-    ids=["a flipped bit", "an empty file", "a lost state", "a lost folder"],
-)
+Damage = tuple[str, Callable[[Path], None], int]
+DAMAGES: dict[str, Damage] = {
+    "a flipped bit": ("epochs/000001-*/results/S/*.parquet", _flip, 1),
+    "an empty file": ("epochs/000002-*/deltas/all/*.parquet", lambda path: os.truncate(path, 0), 2),
+    "a lost state": ("epochs/000001-*/state/sum/0000.delta", Path.unlink, 1),
+    "a lost folder": ("epochs/000001-*", shutil.rmtree, 1),
+}
+"""What is damaged, how, and how many epochs are whole."""
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_epochs_before_the_first_damaged_one_are_whole(stopped: Path, tmp_path: Path, kind: str) -> None:
+    pattern, damage, epochs = DAMAGES[kind]
+    copy = tmp_path / "sums"
+    shutil.copytree(stopped, copy)
+    damaged = next(copy.glob(pattern))
+    damage(damaged)
+    recording = Recording.open(copy)
+    count, problems = recording.whole_epochs(recording.history(), moved=lambda epoch, name: False)
+    assert count == epochs
+    assert damaged.name in " ".join(map(str, problems))
+
+
+@pytest.mark.parametrize("kind", by_default(DAMAGES, ("a flipped bit", "a lost state")))
 def test_a_run_goes_on_before_the_first_damaged_epoch_and_says_so(
     stopped: Path,
     tmp_path: Path,
     spark: SparkSession,
     caplog: pytest.LogCaptureFixture,
-    pattern: str,
-    damage: Callable[[Path], None],
-    epochs: int,
+    kind: str,
 ) -> None:
+    pattern, damage, epochs = DAMAGES[kind]
     copy = tmp_path / "sums"
     shutil.copytree(stopped, copy)
     damaged = next(copy.glob(pattern))
