@@ -19,7 +19,7 @@ from samovar.errors import RecordingInUse, RunStopped, SourceChanged, StoragePro
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FILES = 4
+FILES = 3
 
 
 def _inputs(folder: Path, *, rows: int = 50, width: int = 0) -> Path:
@@ -92,10 +92,10 @@ def test_an_input_that_changed_is_refused_and_accepted_again_when_restored(
 ) -> None:
     source = _inputs(tmp_path / "in")
     past = _stopped(spark, source, tmp_path)
-    file = source / "3.parquet"
+    file = source / "2.parquet"
     stat, data = file.stat(), file.read_bytes()
     file.write_bytes(data + b"x")
-    with pytest.raises(SourceChanged, match=r"3\.parquet of source 'rows' has changed") as caught:
+    with pytest.raises(SourceChanged, match=r"2\.parquet of source 'rows' has changed") as caught:
         past.resume(spark)
     assert caught.value.operator == "rows"
     assert past.status == "stopped"
@@ -169,7 +169,7 @@ def test_a_full_disk_ends_the_run_with_what_to_do_and_a_resume_finishes_it(
 ) -> None:
     source = _inputs(tmp_path / "in", rows=300, width=300)  # about 180 kB a file, kept twice
     ballast = small_disk / "ballast"
-    ballast.write_bytes(b"x" * 1_000_000)
+    ballast.write_bytes(b"x" * 1_300_000)
     run = _flow(source, tmp_path / "out").start(spark=spark, record=small_disk / "runs", epoch_bytes=1)
     with pytest.raises(StorageProblem, match=r"disk is full|No space left") as caught:
         run.wait(progress=False)
