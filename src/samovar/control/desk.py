@@ -196,6 +196,14 @@ class Desk:
             self._handle(begun)
             return True
 
+    def hear_out(self) -> None:
+        """Wait for what workers sent before a task of theirs gave up: why it did may be among it.
+
+        That the task has ended is known to the engine by Spark, on a shorter way than the messages take.
+        """
+        workers = self.machine.workers
+        self.wait_for(lambda: not any(w.connected for w in workers.busy), self._grace)
+
     def wait_open(self) -> bool:
         """Wait until the run may go on where no epoch begins; False when it is to end instead."""
         with self._lock:

@@ -273,6 +273,8 @@ def _attempt(
             else:
                 lost = "an executor was lost and its part computed again, so that counters may be off"
         except Exception as error:
+            if steering is not None and isinstance(error, EpochAbandoned):
+                steering.desk.hear_out()
             cancelled = steering is not None and steering.failed() and not stopping()
             reason = _lost(error) if not cancelled else "cancelled"
             if stopping():
