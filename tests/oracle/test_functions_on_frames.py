@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from tests.oracle.support import assert_same, epoch_sizes, run_flow, write_files
+from tests.conftest import ALL_SIZES
+from tests.oracle.support import ALL_AT_ONCE, ONE_FILE, assert_same, epoch_sizes, run_flow, write_files
 
 import samovar as sv
 from samovar.errors import SchemaProblem
@@ -122,20 +124,28 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
             "name": [f"customer {i}" for i in range(11)],
         }
     )
-    return write_files(root / "orders", orders, 3), write_files(root / "customers", customers, 2)
+    return write_files(root / "orders", orders, 2), write_files(root / "customers", customers, 1)
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tables: tuple[str, str]) -> list[DataFrame]:
+    """The tables in plain Spark, in one partition each: nothing is shuffled."""
+    return [spark.read.parquet(path).coalesce(1) for path in tables]
 
 
 def both(
     spark: SparkSession,
     paths: tuple[str, ...],
+    plain: list[DataFrame],
     function: Callable[..., Any],
     tmp_path: Path,
     *,
+    sizes: tuple[int | None, ...],
     ordered: bool = False,
 ) -> None:
-    expected = function(*(spark.read.parquet(p) for p in paths)).toArrow()
+    expected = function(*plain).toArrow()
     assert expected.num_rows
-    for size in epoch_sizes():
+    for size in sizes:
         flow = sv.Workflow("shop")
         function(*(flow.read.parquet(p) for p in paths)).sink("S")
         result = run_flow(spark, flow, tmp_path / "runs", epoch_bytes=size).result("S")
@@ -144,9 +154,14 @@ def both(
 
 @pytest.mark.parametrize(("function", "ordered"), [(customer_report, True), (clean, False), (features, True)])
 def test_a_function_for_dataframes_runs_unchanged_on_frames(
-    function: Callable[..., Any], ordered: bool, spark: SparkSession, tables: tuple[str, str], tmp_path: Path
+    function: Callable[..., Any],
+    ordered: bool,
+    spark: SparkSession,
+    tables: tuple[str, str],
+    plain: list[DataFrame],
+    tmp_path: Path,
 ) -> None:
-    both(spark, tables, function, tmp_path, ordered=ordered)
+    both(spark, tables, plain, function, tmp_path, sizes=epoch_sizes(), ordered=ordered)
 
 
 # --- columns told apart by where they came from -------------------------------------------------------------------
@@ -281,11 +296,11 @@ def pandas_udfs_of_columns(o: Any, c: Any) -> Any:
 @pytest.mark.parametrize(
     "function",
     [
-        grouped_after_a_left_join,
+        pytest.param(grouped_after_a_left_join, marks=pytest.mark.slow),
         grouped_by_computed_columns,
         outer_join_of_aliases,
         pytest.param(sorted_then_dropped, marks=pytest.mark.slow),
-        sorted_by_both_sides,
+        pytest.param(sorted_by_both_sides, marks=pytest.mark.slow),
         pytest.param(windowed_by_one_side, marks=pytest.mark.slow),
         pytest.param(joined_with_what_was_joined, marks=pytest.mark.slow),
         pytest.param(distinct_pairs, marks=pytest.mark.slow),
@@ -295,17 +310,25 @@ def pandas_udfs_of_columns(o: Any, c: Any) -> Any:
         chosen_after_a_join,
         three_tables,
         sorted_then_joined,
-        added_then_joined,
-        aliases_of_one_table,
+        pytest.param(added_then_joined, marks=pytest.mark.slow),
+        pytest.param(aliases_of_one_table, marks=pytest.mark.slow),
         struct_fields,
         all_columns_of_one_side,
         sorted_by_qualified_columns,
     ],
 )
 def test_columns_are_told_apart_by_their_frame(
-    function: Callable[..., Any], spark: SparkSession, tables: tuple[str, str], tmp_path: Path
+    function: Callable[..., Any],
+    spark: SparkSession,
+    tables: tuple[str, str],
+    plain: list[DataFrame],
+    tmp_path: Path,
 ) -> None:
-    both(spark, tables, function, tmp_path, ordered=function is sorted_by_qualified_columns)
+    # which column is meant is settled before a run begins: epochs are cut with --slow alone
+    sizes = (ONE_FILE, ALL_AT_ONCE) if os.environ.get(ALL_SIZES) else (ALL_AT_ONCE,)
+    both(
+        spark, tables, plain, function, tmp_path, sizes=sizes, ordered=function is sorted_by_qualified_columns
+    )
 
 
 def test_two_columns_of_one_name_cannot_reach_a_sink_or_python(
