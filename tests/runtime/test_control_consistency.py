@@ -38,7 +38,7 @@ def old_then_new(found: Stamps) -> Stamps:
 
 
 def begun(run: Any, tmp_path: Path) -> None:
-    """The run stands inside its second epoch, at x = 25."""
+    """The run stands inside its second epoch, at x = 15."""
     wait_for(tmp_path / "arrived")
 
 
@@ -49,16 +49,18 @@ def test_without_consistency_a_late_message_makes_a_tuple_meet_new_before_old(
         return None if isinstance(message, m.SwitchOrder) and "B" in message.codes else 0.0
 
     SlowNetwork(monkeypatch, delay)  # B's worker does not hear of it
-    run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    run = diamond(tmp_path, rows=10, files=2, stop=15).start(
+        spark=spark, record=tmp_path / "runs", epoch_bytes=1
+    )
     begun(run, tmp_path)
     run.modify(versions(2, tmp_path), consistency="none")
     (tmp_path / "go").touch()
     found = stamps(run)
     for x, a, b, c, d in found:
         old_c = 1 if x % 2 else 2  # odd tuples meet no C
-        if x < 20:
+        if x < 10:
             assert (a, b, c, d) == (1, 1, 1, 1)
-        elif x <= 25:  # A was at work on 25
+        elif x <= 15:  # A was at work on 15
             assert (a, b, c, d) == (1, 1, old_c, 2)
         else:
             assert (a, b, c, d) == (2, 1, old_c, 2)
@@ -66,10 +68,10 @@ def test_without_consistency_a_late_message_makes_a_tuple_meet_new_before_old(
     assert old_then_new(found)
     past = sv.open(str(run.recording), spark=spark)
     assert replayed_stamps(past) == found
-    assert past.jump("A", tuples=26).state("A")["version"] == 1
-    assert past.jump("A", tuples=27).state("A")["version"] == 2
-    assert past.jump("A", tuples=27).state("A")["n"] == 27
-    assert past.jump("D", tuples=40).state("D")["n"] == 40
+    assert past.jump("A", tuples=16).state("A")["version"] == 1
+    after = past.jump("A", tuples=17).state("A")
+    assert (after["version"], after["n"]) == (2, 17)
+    assert past.jump("D", tuples=20).state("D")["n"] == 20
 
 
 def test_backward_consistency_waits_for_the_last_worker(
@@ -79,14 +81,16 @@ def test_backward_consistency_waits_for_the_last_worker(
         return 0.3 if isinstance(message, m.SwitchOrder) and "B" in message.codes else 0.0
 
     SlowNetwork(monkeypatch, delay)
-    run = diamond(tmp_path, files=2, stop=25).start(spark=spark, record=tmp_path / "runs", epoch_bytes=1)
+    run = diamond(tmp_path, rows=10, files=2, stop=15).start(
+        spark=spark, record=tmp_path / "runs", epoch_bytes=1
+    )
     begun(run, tmp_path)
     (tmp_path / "go").touch()  # A would go on at once
     run.modify(versions(2, tmp_path), consistency="backward")
     found = stamps(run)
     assert not new_then_old(found)
     mixed = [x for x, a, b, c, d in found if len({a, b, c, d}) > 1]
-    assert all(x >= 20 for x in mixed)
+    assert all(x >= 10 for x in mixed)
     past = sv.open(str(run.recording), spark=spark)
     assert replayed_stamps(past) == found
 
@@ -167,7 +171,7 @@ def test_a_replay_meets_the_same_versions_at_random_instants(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, consistency: str
 ) -> None:
     SlowNetwork(monkeypatch, jitter(7, 0.02))
-    replayed_at_random(spark, tmp_path / "run", consistency, 7, 2)
+    replayed_at_random(spark, tmp_path / "run", consistency, 7, 2, rows=30)
 
 
 @pytest.mark.slow
