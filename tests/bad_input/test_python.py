@@ -3,18 +3,57 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.bad_input.support import flow_of, payments, refused
+from tests.bad_input.support import checked, flow_of, payments, refused
 
 import samovar as sv
+from samovar import testing
 from samovar.errors import OperatorFailed, OutputMismatch, WorkflowError
 
 OUTPUT = "id long, customer string, amount double"
+
+
+def on_both(cases: Iterable[Any], kept: Container[Any], *, spark_only: Container[Any] = ()) -> list[Any]:
+    """The cases on threads of this process and on Spark: there those in `kept`, and all of them with `--slow`."""
+    slow = [pytest.mark.starts_spark, pytest.mark.slow]
+    return [
+        *(
+            pytest.param("threads", case, id=f"{_name(case)} on threads")
+            for case in cases
+            if case not in spark_only
+        ),
+        *(
+            pytest.param("spark", case, id=_name(case), marks=slow[: 1 if case in kept else 2])
+            for case in cases
+        ),
+    ]
+
+
+def _name(case: Any) -> str:
+    return case if isinstance(case, str) else ", ".join(case)
+
+
+Refuse = Callable[..., Any]
+
+
+@pytest.fixture
+def refused_on(request: pytest.FixtureRequest, tmp_path: Path) -> Refuse:
+    """The error with which a workflow ends, on "threads" or on "spark"."""
+
+    def refuse(where: str, flow: sv.Workflow, kind: type[Any]) -> Any:
+        if where == "spark":
+            return refused(flow, tmp_path, kind, spark=request.getfixturevalue("spark"))
+        with pytest.raises(kind) as caught:
+            testing.run(flow, record=tmp_path / "runs")
+        return checked(caught.value, tmp_path / "runs")
+
+    return refuse
 
 
 class Copy(sv.Operator):
@@ -62,38 +101,54 @@ NESTED = {
 }
 
 
-@pytest.mark.parametrize("kind", MISFITS)
-@pytest.mark.parametrize("fused", [False, True], ids=["alone", "first of a chain"])
+FUSED = ("alone", "first of a chain")
+SPARK_ONLY = [("None in NOT NULL", fused) for fused in FUSED]  # `samovar.testing` takes None there
+MISFITS_ON_SPARK = [
+    *SPARK_ONLY,
+    ("a key missing", "alone"),
+    ("a wrong type", "first of a chain"),
+    ("a number too large", "first of a chain"),
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "case"),
+    on_both([(m, f) for m in MISFITS for f in FUSED], MISFITS_ON_SPARK, spark_only=SPARK_ONLY),
+)
 def test_a_row_that_does_not_fit_is_shown_with_the_operator_and_the_tuple(
-    spark: SparkSession, tmp_path: Path, kind: str, fused: bool
+    refused_on: Refuse, tmp_path: Path, where: str, case: tuple[str, str]
 ) -> None:
+    kind, fused = case
     operator, said = MISFITS[kind]
     flow, src = flow_of(payments(tmp_path / "payments"))
     made = src.apply(operator, name="X")
-    if fused:
+    if fused == "first of a chain":
         after = type("Copy", (Copy,), {"output": type(operator).output})
         made = made.apply(after(), name="Y").apply(after(), name="Z")
     made.sink("S")
-    error = refused(flow, tmp_path, OutputMismatch, spark=spark)
-    if (fused, kind) != (
-        True,
-        "a number too large",
-    ):  # a chain looks at types; the value is found where it ends
+    error = refused_on(where, flow, OutputMismatch)
+    # a chain looks at types; the value is found where it ends
+    if case != ("a number too large", "first of a chain"):
         assert error.operator == "X"
     assert said in error.message
     assert error.row["id"] == 7
     assert error.hint
 
 
-@pytest.mark.parametrize("kind", NESTED)
+class GivesNested(Gives):
+    def process(self, row, port=0):
+        yield {"id": row["id"], "n": self.what if row["id"] == 7 else None}
+
+
+@pytest.mark.parametrize(("where", "case"), on_both(NESTED, ["an item"]))
 def test_a_nested_value_that_does_not_fit_is_shown_with_its_place(
-    spark: SparkSession, tmp_path: Path, kind: str
+    refused_on: Refuse, tmp_path: Path, where: str, case: str
 ) -> None:
-    of, value, said = NESTED[kind]
+    of, value, said = NESTED[case]
     flow, src = flow_of(payments(tmp_path / "payments"))
-    rows = src.selectExpr("id", f"CAST(NULL AS {of}) AS n", name="rows")
-    rows.apply(gives({"id": 7, "n": value}, f"id long, n {of}"), name="X").sink("S")
-    error = refused(flow, tmp_path, OutputMismatch, spark=spark)
+    operator = type("Gives", (GivesNested,), {"output": f"id long, n {of}"})(value)
+    src.apply(operator, name="X").sink("S")
+    error = refused_on(where, flow, OutputMismatch)
     assert (error.operator, error.row["id"]) == ("X", 7)
     assert said in error.message
 
@@ -122,15 +177,14 @@ def test_a_row_that_fits_only_after_spark_made_it_fit_goes_on_the_same_in_a_chai
         def process(self, row, port=0):
             yield {"text": repr(sorted(row.items()))}
 
-    def result(fused: bool) -> list[str]:
-        flow, src = flow_of(payments(tmp_path / "payments"))
-        made = src.apply(Whole(), name="W")
-        made = made if fused else made.filter("id >= 0", name="between")
-        made.apply(Shown(), name="T").sink("S")
-        run = flow.run(spark=spark, record=False, progress=False)
-        return sorted(run.result("S")["text"].to_pylist())
-
-    assert result(fused=True) == result(fused=False)
+    flow, src = flow_of(payments(tmp_path / "payments"))
+    src.apply(Whole(), name="W").apply(Shown(), name="T").sink("chain")
+    apart = src.apply(Whole(), name="W2").filter("id >= 0", name="between")
+    apart.apply(Shown(), name="T2").sink("apart")
+    run = flow.run(spark=spark, record=False, progress=False)
+    chain, apart_rows = (sorted(run.result(s)["text"].to_pylist()) for s in ("chain", "apart"))
+    assert len(chain) == 12
+    assert chain == apart_rows
 
 
 class Shares(sv.Operator):
@@ -154,18 +208,21 @@ class Raises(Shares):
         yield from super().process(row, port)
 
 
-@pytest.mark.parametrize("how", ["alone", "keyed", "in a chain", "without state"])
+@pytest.mark.parametrize(
+    ("where", "case"),
+    on_both(["alone", "keyed", "in a chain", "without state"], ["in a chain", "without state"]),
+)
 def test_an_operator_that_raises_is_shown_with_tuple_and_its_own_lines(
-    spark: SparkSession, tmp_path: Path, how: str
+    refused_on: Refuse, tmp_path: Path, where: str, case: str
 ) -> None:
     flow, src = flow_of(payments(tmp_path / "payments"))
-    if how == "in a chain":
+    if case == "in a chain":
         src.apply(Copy(), name="A").apply(Raises(), name="X").apply(Copy(), name="Z").sink("S")
-    elif how == "without state":
+    elif case == "without state":
         src.apply(Shares(), name="X").sink("S")
     else:
-        src.apply(Raises(), by="customer" if how == "keyed" else None, name="X").sink("S")
-    error = refused(flow, tmp_path, OperatorFailed, spark=spark)
+        src.apply(Raises(), by="customer" if case == "keyed" else None, name="X").sink("S")
+    error = refused_on(where, flow, OperatorFailed)
     assert error.operator == "X"
     assert error.error == "ZeroDivisionError: division by zero"
     assert error.row["id"] == 7
@@ -243,9 +300,9 @@ class ReturnsNumber(sv.Operator):
         return 5
 
 
-@pytest.mark.parametrize(
-    ("operator", "kind", "said"),
-    [
+WRONG: dict[str, tuple[sv.Operator, type[OperatorFailed], str]] = {
+    type(operator).__name__: (operator, kind, said)
+    for operator, kind, said in [
         (AtTheEnd(), OperatorFailed, "RuntimeError: nothing came\nwhile it processed the end of its input"),
         (InABatch(), OperatorFailed, "ValueError: seven\nwhile it processed a batch of"),
         (LeavesOut(), OutputMismatch, "expected columns id, customer, amount, got id"),
@@ -255,15 +312,18 @@ class ReturnsNumber(sv.Operator):
         (Returns(), OutputMismatch, "got str 'id'"),
         (ReturnsMade(), OutputMismatch, "got str 'total'"),
         (ReturnsNumber(), OutputMismatch, "got int 5"),
-    ],
-    ids=lambda v: type(v).__name__ if isinstance(v, sv.Operator) else "",
-)
+    ]
+}
+
+
+@pytest.mark.parametrize(("where", "case"), on_both(WRONG, ["AtTheEnd", "InABatch", "TooLarge", "Ends"]))
 def test_wherever_an_operator_goes_wrong_it_is_named(
-    spark: SparkSession, tmp_path: Path, operator: sv.Operator, kind: type[OperatorFailed], said: str
+    refused_on: Refuse, tmp_path: Path, where: str, case: str
 ) -> None:
+    operator, kind, said = WRONG[case]
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.apply(operator, name="X").sink("S")
-    error = refused(flow, tmp_path, kind, spark=spark)
+    error = refused_on(where, flow, kind)
     assert type(error) is kind
     assert error.operator == "X"
     assert said in error.message
@@ -346,22 +406,23 @@ class MapsLocks(sv.Operator):
         yield row
 
 
-@pytest.mark.parametrize(
-    ("operator", "kind", "name"),
-    [
-        (HoldsLock(), WorkflowError, "lock"),
-        (MakesLock(), OperatorFailed, "handle"),
-        (MapsLocks(), OperatorFailed, "locks"),
-    ],
-)
+LOCKED: dict[str, tuple[sv.Operator, type[WorkflowError]]] = {
+    "lock": (HoldsLock(), WorkflowError),
+    "handle": (MakesLock(), OperatorFailed),
+    "locks": (MapsLocks(), OperatorFailed),
+}
+
+
+@pytest.mark.parametrize(("where", "case"), on_both(LOCKED, ["lock", "locks"]))
 def test_state_that_cannot_be_pickled_is_named(
-    spark: SparkSession, tmp_path: Path, operator: sv.Operator, kind: type[WorkflowError], name: str
+    refused_on: Refuse, tmp_path: Path, where: str, case: str
 ) -> None:
+    operator, kind = LOCKED[case]
     flow, src = flow_of(payments(tmp_path / "payments"))
     src.apply(operator, name="X").sink("S")
-    error = refused(flow, tmp_path, kind, spark=spark)
+    error = refused_on(where, flow, kind)
     assert error.operator == "X"
-    assert f"'{name}'" in error.message
+    assert f"'{case}'" in error.message
     assert "cannot be pickled" in error.message
 
 
@@ -402,7 +463,7 @@ def test_a_documents_code_that_raises_is_shown_with_its_lines(spark: SparkSessio
 def test_a_failed_run_keeps_its_epochs_and_goes_on_with_mended_code(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    path = payments(tmp_path / "payments", files=4)
+    path = payments(tmp_path / "payments", files=3)
 
     def build(operator: sv.Operator) -> sv.Workflow:
         flow, src = flow_of(path)
@@ -410,8 +471,8 @@ def test_a_failed_run_keeps_its_epochs_and_goes_on_with_mended_code(
         return flow
 
     error = refused(build(Raises()), tmp_path, OperatorFailed, spark=spark, epoch_bytes=1)
-    assert error.epoch == 2  # payment 7 is in the third of four files
-    assert "epoch 1" in str(error.hint)
+    assert error.epoch == 1  # payment 7 is in the second of three files
+    assert "epoch 0" in str(error.hint)
     (run,) = (tmp_path / "runs").iterdir()
     past = sv.open(run)
     assert "ZeroDivisionError" in str(past.history.ended and past.history.ended.error)

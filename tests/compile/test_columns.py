@@ -273,30 +273,25 @@ def _extend_numbers(inner: st.SearchStrategy[Make]) -> st.SearchStrategy[Make]:
     return st.one_of(binary, chosen, st.builds(lambda m: lambda: m().cast("double"), inner))
 
 
+ROW: tuple[Any, ...] = (
+    *(1, -2, 3, None, 0.5, decimal.Decimal("1.10"), None, "a'b", None),
+    *(None, None, 2, 3, 4, None),
+)
+
+
+@pytest.fixture(scope="module")
+def data(spark: SparkSession) -> DataFrame:
+    """Two rows that the driver holds: what is computed of them needs no job."""
+    rows = spark.createDataFrame([ROW, (None,) * len(ROW)], SCHEMA)
+    return spark.createDataFrame(rows.toArrow(), rows.schema)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     make=st.recursive(_numbers, _extend_numbers, max_leaves=8),
     alias=st.none() | st.text(alphabet="ab c.`'(,", min_size=1, max_size=4),
 )
-def test_random_trees_give_the_same_results(spark: SparkSession, make: Make, alias: str | None) -> None:
-    row: tuple[Any, ...] = (
-        1,
-        -2,
-        3,
-        None,
-        0.5,
-        decimal.Decimal("1.10"),
-        None,
-        "a'b",
-        None,
-        None,
-        None,
-        2,
-        3,
-        4,
-        None,
-    )
-    data = spark.createDataFrame([row, (None,) * 15], SCHEMA).coalesce(1)
+def test_random_trees_give_the_same_results(data: DataFrame, make: Make, alias: str | None) -> None:
     column = make() if alias is None else make().alias(alias)
     text = column_to_sql(column, data)
     assume(text is not None)  # refused; hypothesis complains if that is the rule
@@ -307,12 +302,10 @@ def test_random_trees_give_the_same_results(spark: SparkSession, make: Make, ali
 
 
 @pytest.mark.parametrize("text", ["uuid()", "rand()", "concat(str, uuid())", "shuffle(arr)"])
-def test_a_column_that_draws_anew_each_time_has_the_text_it_prints(spark: SparkSession, text: str) -> None:
-    data = spark.createDataFrame([], SCHEMA)
-    assert column_to_sql(sf.expr(text), data) == text
-    assert column_to_sql(sf.expr(text).alias("v"), data) == f"{text} AS v"
+def test_a_column_that_draws_anew_each_time_has_the_text_it_prints(df: DataFrame, text: str) -> None:
+    assert column_to_sql(sf.expr(text), df) == text
+    assert column_to_sql(sf.expr(text).alias("v"), df) == f"{text} AS v"
 
 
-def test_one_that_can_be_read_in_two_ways_has_none(spark: SparkSession) -> None:
-    data = spark.createDataFrame([], SCHEMA)
-    assert column_to_sql(sf.concat(sf.expr("uuid()"), sf.lit(dt.date(2020, 1, 1))), data) is None
+def test_one_that_can_be_read_in_two_ways_has_none(df: DataFrame) -> None:
+    assert column_to_sql(sf.concat(sf.expr("uuid()"), sf.lit(dt.date(2020, 1, 1))), df) is None
