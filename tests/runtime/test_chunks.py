@@ -60,10 +60,13 @@ class Collect(sv.Operator):
         yield {"n": self.n, "row": json.dumps(dict(row))}
 
 
-def _in_order(frame: sv.Frame, flow: sv.Workflow, spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+def _in_order(
+    frame: sv.Frame, flow: sv.Workflow, spark: SparkSession, folder: Path, file: str
+) -> list[dict[str, Any]]:
     """The rows as a Python operator sees them, over several epochs."""
+    epoch_bytes = (folder / file).stat().st_size // 3
     frame.apply(Collect(), name="order").sink("S")
-    run = flow.run(spark=spark, record=folder / "runs", epoch_bytes=20_000)
+    run = flow.run(spark=spark, record=folder / "runs", epoch_bytes=epoch_bytes)
     assert len(sv.open(str(run.recording)).history.epochs) > 1
     got = sorted(run.result("S").to_pylist(), key=lambda r: r["n"])
     return [json.loads(r["row"]) for r in got]
@@ -76,7 +79,7 @@ def test_a_cut_parquet_file_keeps_the_order_of_its_rows(
     _parquet(tmp_path / "in.parquet", _rows(), group)
     flow = sv.Workflow("w")
     frame = flow.read.parquet(str(tmp_path / "in.parquet"), name="in")
-    assert _in_order(frame, flow, spark, tmp_path) == _rows()
+    assert _in_order(frame, flow, spark, tmp_path, "in.parquet") == _rows()
     assert len(list(cache_folder().glob("*/*.parquet"))) > 3
 
 
@@ -99,7 +102,7 @@ def test_a_cut_csv_file_keeps_the_order_of_its_rows_and_its_header(
     _csv(tmp_path / "in.csv", _rows(), header=header)
     flow = sv.Workflow("w")
     frame = flow.read.csv(str(tmp_path / "in.csv"), schema="id bigint, text string", header=header, name="in")
-    assert _in_order(frame, flow, spark, tmp_path) == _rows()
+    assert _in_order(frame, flow, spark, tmp_path, "in.csv") == _rows()
     assert len(list(cache_folder().glob("*/*.csv"))) > 3
 
 
@@ -107,7 +110,7 @@ def test_a_cut_json_file_keeps_the_order_of_its_rows(spark: SparkSession, tmp_pa
     _json(tmp_path / "in.json", _rows())
     flow = sv.Workflow("w")
     frame = flow.read.json(str(tmp_path / "in.json"), schema="id bigint, text string", name="in")
-    assert _in_order(frame, flow, spark, tmp_path) == _rows()
+    assert _in_order(frame, flow, spark, tmp_path, "in.json") == _rows()
 
 
 def test_a_cut_text_file_keeps_the_order_of_its_lines(spark: SparkSession, tmp_path: Path) -> None:
@@ -115,7 +118,7 @@ def test_a_cut_text_file_keeps_the_order_of_its_lines(spark: SparkSession, tmp_p
     (tmp_path / "in.txt").write_text("\n".join(lines))  # and no newline at the end
     flow = sv.Workflow("w")
     frame = flow.read.text(str(tmp_path / "in.txt"), name="in")
-    assert _in_order(frame, flow, spark, tmp_path) == [{"value": line} for line in lines]
+    assert _in_order(frame, flow, spark, tmp_path, "in.txt") == [{"value": line} for line in lines]
 
 
 def _cached() -> dict[str, tuple[float, int]]:
@@ -170,7 +173,7 @@ def test_chunks_that_are_gone_when_a_run_is_resumed_are_cut_again(
     _parquet(path, _rows())
     flow = sv.Workflow("w")
     flow.read.parquet(str(path), name="in").apply(Collect(), name="order").sink("S")
-    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=20_000)
+    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=path.stat().st_size // 3)
     run.on_progress(lambda _: run.stop(wait=False))
     run.wait_ended(60)
     assert run.status == "stopped"
