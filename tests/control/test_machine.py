@@ -34,9 +34,11 @@ class Story:
     def worker(self, worker: str, message: m.FromWorker) -> list[i.Instruction]:
         return self.say(e.Reported(worker=worker, message=message))
 
-    def begin(self, *workers: str, epoch: int = 0, attempt: str = "a", **task: Any) -> None:
-        """An epoch with a task in each of these workers."""
-        self.say(e.EpochBegun(epoch=epoch, attempt=attempt, at=0.0))
+    def begin(
+        self, *workers: str, epoch: int = 0, attempt: str = "a", expected: float | None = None, **task: Any
+    ) -> None:
+        """An epoch with a task in each of these workers, begun at time 0."""
+        self.say(e.EpochBegun(epoch=epoch, attempt=attempt, at=0.0, expected=expected))
         for worker in workers:
             self.worker(worker, m.Hello(worker=worker, pid=1))
             self.task(worker, epoch=epoch, attempt=attempt, **task)
@@ -229,9 +231,9 @@ def test_a_worker_that_is_back_is_asked_again(story: Story) -> None:
 BODIES = {"X": (b"x", b""), "Y": (b"y", b"t")}
 
 
-def test_strict_waits_for_the_epochs_end(story: Story) -> None:
-    story.begin("A")
-    command = story.ask(e.ModifyRequested, bodies=BODIES)
+def test_strict_waits_for_an_epoch_that_is_about_to_end(story: Story) -> None:
+    story.begin("A", expected=5.0)
+    command = story.ask(e.ModifyRequested, bodies=BODIES, at=4.5)
     assert story.last == []
     assert story.machine.state == "modifying"
     story.say(e.EpochDone(epoch=0))
@@ -240,6 +242,33 @@ def test_strict_waits_for_the_epochs_end(story: Story) -> None:
         "Y": (m.CodeVersion(1, b"y", b"t"),),
     }
     assert story.only(i.CommandAnswer).command == command
+
+
+@pytest.mark.parametrize("expected", [None, 60.0])
+def test_strict_gives_a_long_epoch_up_and_does_it_again(story: Story, expected: float | None) -> None:
+    story.begin("A", expected=expected)
+    command = story.ask(e.ModifyRequested, bodies=BODIES, at=4.5)
+    assert story.only(i.CancelEpoch).epoch == 0
+    assert not story.has(i.CommandAnswer)
+    story.say(e.EpochGivenUp(epoch=0))
+    assert story.only(i.UseCode).version == 1
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "running")
+
+
+def test_strict_gives_an_epoch_up_that_takes_longer_than_expected(story: Story) -> None:
+    story.begin("A", expected=5.0)
+    command = story.ask(e.ModifyRequested, bodies=BODIES, at=4.5)
+    story.say(e.PatienceEnded(command=command))
+    assert story.has(i.CancelEpoch)
+    story.say(e.EpochGivenUp(epoch=0))
+    assert story.only(i.CommandAnswer).command == command
+
+
+def test_a_modification_that_comes_too_late_is_refused(story: Story) -> None:
+    story.begin("A", expected=5.0)
+    story.ask(e.ModifyRequested, bodies=BODIES, at=4.5)
+    story.say(e.RunOver())
+    assert story.has(i.Refuse)
 
 
 def test_strict_does_a_paused_epoch_again_with_the_new_code(story: Story) -> None:
@@ -288,7 +317,7 @@ def test_a_task_that_begins_later_gets_every_version_it_lacks(story: Story) -> N
 
 
 def test_operators_of_sparks_plan_change_between_epochs(story: Story) -> None:
-    story.begin("A")
+    story.begin("A", expected=0.5)
     story.ask(e.ModifyRequested, bodies=BODIES, native=("F",), consistency="none")
     assert story.last == []
     story.say(e.EpochDone(epoch=0))

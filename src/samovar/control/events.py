@@ -131,6 +131,7 @@ class ModifyRequested(RunCommand, frozen=True, kw_only=True):
     bodies: Mapping[str, tuple[bytes, bytes]] = {}
     native: tuple[str, ...] = ()
     consistency: Consistency = "strict"
+    at: float = 0.0
 
     @property
     def asks(self) -> str:

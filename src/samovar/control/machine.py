@@ -25,14 +25,17 @@ from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.state.breakpoint_registry import ActiveBreakpoint
 from samovar.control.state.code_versions import Modification
-from samovar.control.state.run_state import RunState
+from samovar.control.state.run_state import OTHER_CODE, RunState
 from samovar.control.state.worker_roster import KnownWorker
 
-__all__ = ["LET_FINISH", "Machine"]
+__all__ = ["LET_END", "LET_FINISH", "Machine"]
 
 LET_FINISH = 0.25
 """Seconds. An epoch without Python tasks that is expected to end within them is not cancelled by a direct pause: doing
 it again would take longer than waiting."""
+LET_END = 1.0
+"""Seconds. An epoch that is expected to end within them is waited for by what comes into force between epochs; a longer
+one is given up and done again, so that a modification is in force soon however long epochs are."""
 
 
 class Machine(RunState):
@@ -166,6 +169,9 @@ class Machine(RunState):
             self._refuse(event.command, "Expected operators to modify, got none.")
         else:
             self._modification = Modification(event, self.codes)
+            left = self._left(event.at)
+            if self._modification.at_epoch_end and (left is None or left > LET_END):
+                self._cancel(OTHER_CODE)
 
     def _on_decision(self, event: e.DecisionMade) -> None:
         if event.hold not in self.holds.open:
@@ -236,9 +242,11 @@ class Machine(RunState):
             self._resuming.remove(name)
             self._answer(name, "not every worker has confirmed that it goes on")
         elif self._modification is not None and self._modification.command == name:
-            if self._modification.at_epoch_end or self._cancelling:
+            if self._cancelling or (self._modification.at_epoch_end and self._epoch is None):
                 self._modification.command = ""
-                self._answer(name, "it will be in force when the epoch is over")
+                self._answer(name, "it will be in force in the next epoch")
+            elif self._modification.at_epoch_end:
+                self._cancel(OTHER_CODE)
             elif not self._modification.barrier:
                 self._modification.command = ""
                 self._answer(name, "some workers will switch at their next tuple")

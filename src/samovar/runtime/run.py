@@ -384,14 +384,13 @@ class Run:
     ) -> None:
         """Replace the logic of operators. It is checked before anything changes.
 
-        Returns when the logic is in force, or after 3 seconds: then it will be when the epoch is over.
+        Returns when the logic is in force; raises CommandRefused when the run has ended before that.
 
         changes: by operator. A Python operator takes an `sv.Operator`, or the source text of one; a native one that
             keeps nothing (a filter, a select) SQL text (several: a list) or a mapping of its fields, and changes
             between two epochs, whichever consistency is asked for.
-        consistency: "strict": in force from the next epoch on, for all operators at once: no tuple meets old and new
-            logic. While the run is paused with tuples in flight, or a tuple is held, the present epoch is done again
-            with the new logic. "backward": all workers stop, switch, and go on: a tuple in flight may have met old
+        consistency: "strict": in force between two epochs, for all operators at once: no tuple meets old and new
+            logic. If the present epoch is not about to end, it is given up and done again with the new logic. "backward": all workers stop, switch, and go on: a tuple in flight may have met old
             logic before and meets new logic behind, never the other way round. "none": each worker switches at its
             next tuple. A stateless operator without anything behind it that needs the order of tuples changes between
             epochs, whichever is asked for.

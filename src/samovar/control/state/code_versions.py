@@ -2,8 +2,8 @@
 
 How a modification comes into force:
 
-- `strict`, or with an operator of Spark's plan: between two epochs. While everything is stopped with tuples in
-  flight, the epoch is given up and done again with the new code.
+- `strict`, or with an operator of Spark's plan: between two epochs. Unless the epoch under way is about to end, it is
+  given up and done again with the new code.
 - `backward`: all workers stop, all switch, all go on. A tuple in flight has old code behind it and new code before
   it.
 - `none`: each worker switches at its next tuple.

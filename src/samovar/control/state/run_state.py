@@ -19,8 +19,10 @@ from samovar.control.state.open_questions import OpenQuestions
 from samovar.control.state.worker_roster import KnownWorker, WorkerRoster
 from samovar.errors import CommandRefused
 
-__all__ = ["RunState"]
+__all__ = ["OTHER_CODE", "RunState"]
 
+OTHER_CODE = "other code from the epoch's start on"
+"""Why an epoch is given up for a modification."""
 STORY = 8
 """Events that make up a story: enough to see what led to a refusal, few enough to read."""
 
@@ -248,7 +250,7 @@ class RunState:
             if modification.at_epoch_end:
                 if self._epoch is not None:
                     if self._pause == "direct" or self.holds.open:
-                        self._cancel("other code from the epoch's start on")
+                        self._cancel(OTHER_CODE)
                     return False
             elif modification.barrier and not self.workers.all_stopped:
                 self._settle_workers()

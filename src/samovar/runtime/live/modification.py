@@ -88,6 +88,7 @@ def modification(
         bodies=every,
         native=tuple(native),
         consistency=consistency if inside else "strict",
+        at=time.monotonic(),
     )
 
 
