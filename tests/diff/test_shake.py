@@ -58,9 +58,9 @@ def test_tasks_are_done_again_where_spark_does_so(tmp_path: Path) -> None:
 
 def test_a_program_without_regard_to_order_passes(spark: Any) -> None:
     before = spark.conf.get("spark.sql.shuffle.partitions")
-    found = shake(lambda df: df.groupBy("k").agg(F.sum("v")), ITEMS, runs=6, spark=spark)
+    found = shake(lambda df: df.groupBy("k").agg(F.sum("v")), ITEMS, runs=9, spark=spark)
     assert found, found.explain()
-    assert found.executions == 6
+    assert found.executions == 9
     assert "Not tried: tasks done again" in found.explain()
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
 
@@ -117,8 +117,8 @@ def test_rows_that_arrive_in_order_stay_in_order(spark: Any) -> None:
     for setting in plan(8, 0, retries=False):
         with applied(setting, spark):
             df = dealt(table, setting, keyed("k"), spark)
+            assert partitions(df) == min(3, setting.partitions)
             placed = df.select("k", "v", F.spark_partition_id().alias("p")).collect()
-        assert len({r["p"] for r in placed}) == min(3, setting.partitions)
         for k in range(3):
             mine = [r for r in placed if r["k"] == k]
             assert [r["v"] for r in mine] == sorted(r["v"] for r in mine)
@@ -157,7 +157,7 @@ def test_what_counts_as_equal_is_asked_for(spark: Any) -> None:
         lambda df: df.groupBy("k").agg(F.first("v").alias("v")),
         ITEMS,
         equal=equality(columns=["k"]),
-        runs=3,
+        runs=6,
         spark=spark,
     )
     assert first, first.explain()
@@ -175,7 +175,7 @@ def test_cuts_into_micro_batches_seep_into_results_of_streams(spark: Any) -> Non
     assert found.pair is not None
     assert found.pair[0].changed(found.pair[1]) == ["cuts"]
     assert "3 micro-batches" in found.explain()
-    calm = shake(lambda df: df.filter("v > 3"), ITEMS, stream="append", runs=2, spark=spark)
+    calm = shake(lambda df: df.filter("v > 3"), ITEMS, stream="append", runs=3, spark=spark)
     assert calm, calm.explain()
     totals = shake(lambda df: df.groupBy("k").agg(F.sum("v")), ITEMS, stream="complete", runs=2, spark=spark)
     assert totals, totals.explain()

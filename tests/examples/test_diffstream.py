@@ -14,8 +14,11 @@ from tests.conftest import ALL_SIZES
 
 from samovar.diff import check, equality, ordered, plain, shake
 
-RUNS = 9 if os.environ.get(ALL_SIZES) else 3
+SLOW = bool(os.environ.get(ALL_SIZES))
+RUNS = 9 if SLOW else 3
 """Ways to run a program that is right: as it is, its input reversed, in three partitions; with `--slow`, more."""
+SHRINKING = 5.0 if SLOW else 1.0
+"""Seconds to look for a smaller input on which a wrong program fails."""
 FOLDER = Path(__file__).parents[2] / "examples" / "diffstream"
 
 
@@ -41,7 +44,12 @@ def test_taxi_distance_on_random_input(spark: Any) -> None:
     taxi = study("taxi")
     reference = plain(taxi.sequential)
     right = check(
-        taxi.divided_first, reference, taxi.random_positions(), depends=taxi.IN_ORDER, examples=3, spark=spark
+        taxi.divided_first,
+        reference,
+        taxi.random_positions(),
+        depends=taxi.IN_ORDER,
+        examples=5 if SLOW else 3,
+        spark=spark,
     )
     assert right, right.explain()
     wrong = check(
@@ -50,7 +58,7 @@ def test_taxi_distance_on_random_input(spark: Any) -> None:
         taxi.random_positions(),
         depends=taxi.IN_ORDER,
         seed=2,  # it finds the bug on a few positions at once
-        seconds=0.5,
+        seconds=SHRINKING,
         spark=spark,
     )
     assert not wrong
@@ -83,11 +91,21 @@ def test_topic_count(spark: Any) -> None:
     given = topics.some_words()
     assert check(topics.right_parallel, reference, given, depends=ordered, spark=spark)
     right = check(
-        topics.right_parallel, reference, topics.random_words(), depends=ordered, examples=2, spark=spark
+        topics.right_parallel,
+        reference,
+        topics.random_words(),
+        depends=ordered,
+        examples=4 if SLOW else 2,
+        spark=spark,
     )
     assert right, right.explain()
     wrong = check(
-        topics.wrong_parallel, reference, topics.random_words(), depends=ordered, seconds=0.5, spark=spark
+        topics.wrong_parallel,
+        reference,
+        topics.random_words(),
+        depends=ordered,
+        seconds=SHRINKING,
+        spark=spark,
     )
     assert not wrong
     assert len(wrong.inputs["0"]) <= 12, wrong.explain()
