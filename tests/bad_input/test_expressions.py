@@ -9,9 +9,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.bad_input.support import flow_of, payments, refused
+from tests.choice import by_default
 
 import samovar as sv
 from samovar.errors import ExpressionFailed
+
+
+def few_payments(folder: Path) -> str:
+    """Payments 4 and 5 in one file, 6 and 7 in the next."""
+    payments(folder, files=6)
+    for i in (0, 1, 4, 5):
+        (folder / f"{i}.parquet").unlink()
+    return str(folder)
 
 
 class Copy(sv.Operator):
@@ -51,12 +60,18 @@ FAILING: dict[str, tuple[Callable[[sv.Frame], sv.Frame], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FAILING)
+VARIANTS = ("division in withColumn", "array index")
+MANY = "cast in select"
+"""The kind that is searched in more files and rows; for the others there are just enough to find the one."""
+
+
+@pytest.mark.parametrize("kind", by_default(FAILING, set(FAILING) - set(VARIANTS)))
 def test_the_row_on_which_an_expression_fails_is_found(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
     made, said = FAILING[kind]
-    flow, src = flow_of(payments(tmp_path / "payments", files=3))
+    folder = tmp_path / "payments"
+    flow, src = flow_of(payments(folder, files=3) if kind == MANY else few_payments(folder))
     made(src).sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
     assert error.operator == "X"
@@ -68,10 +83,10 @@ def test_the_row_on_which_an_expression_fails_is_found(
 
 
 def test_the_row_is_found_in_the_epoch_that_failed(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(payments(tmp_path / "payments", files=4))
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
     src.withColumn("x", "100 div qty", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark, epoch_bytes=1)
-    assert (error.epoch, error.row["id"]) == (2, 7)
+    assert (error.epoch, error.row["id"]) == (1, 7)
 
 
 def test_a_python_function_used_as_a_column_is_shown_with_its_lines(
@@ -81,7 +96,7 @@ def test_a_python_function_used_as_a_column_is_shown_with_its_lines(
     def share(n):
         return 100 // n
 
-    flow, src = flow_of(payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
     src.withColumn("x", share("qty"), name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
     assert (error.operator, error.row["id"]) == ("X", 7)
@@ -90,8 +105,8 @@ def test_a_python_function_used_as_a_column_is_shown_with_its_lines(
 
 
 def test_a_join_condition_that_fails_shows_a_row_of_each_side(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(payments(tmp_path / "payments"))
-    other = flow.values("n int", [(1,), (0,), (2,)], name="other")
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
+    other = flow.values("n int", [(1,), (0,)], name="other")
     src.join(other, "100 div (qty + n) > 60", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
     assert error.operator == "X"
@@ -100,7 +115,7 @@ def test_a_join_condition_that_fails_shows_a_row_of_each_side(spark: SparkSessio
 
 
 def test_a_join_that_casts_one_side_shows_the_row_of_that_side(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
     other = flow.values("n int", [(1,), (2,)], name="other")
     src.join(other, "text = n", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
@@ -110,7 +125,7 @@ def test_a_join_that_casts_one_side_shows_the_row_of_that_side(spark: SparkSessi
 
 
 def test_a_union_that_casts_shows_the_row(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
     other = flow.values("n int", [(1,), (2,)], name="other")
     other.union(src.select("text", name="texts"), name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
@@ -119,7 +134,7 @@ def test_a_union_that_casts_shows_the_row(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_build_side_that_fails_is_named_itself(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments"))
     other = flow.values("customer string, n int", [("c1", 1), ("c2", 0)], name="other")
     src.join(other.withColumn("x", "10 div n", name="B"), "customer", name="J").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
@@ -128,9 +143,9 @@ def test_a_build_side_that_fails_is_named_itself(spark: SparkSession, tmp_path: 
 
 def test_a_sum_that_overflows_shows_the_group(spark: SparkSession, tmp_path: Path) -> None:
     flow = sv.Workflow("shop")
-    rows = [(f"g{i % 5}", 2**62 if i in (3, 8) else 1) for i in range(20)]
+    rows = [(f"g{i % 3}", 2**62 if i in (1, 4) else 1) for i in range(9)]
     flow.values("g string, n bigint", rows, name="src").groupBy("g").agg("sum(n) AS n", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
-    assert (error.operator, error.row) == ("X", {"g": "g3"})
+    assert (error.operator, error.row) == ("X", {"g": "g1"})
     assert "rows of this group together" in error.message
     assert "try_sum" in str(error.hint)
