@@ -81,6 +81,20 @@ def test_time_travel_runs_each_epochs_own_code(spark: Any, tmp_path: Path) -> No
     assert past.jump("V", tuples=30).step_into("V").last.outputs[0]["version"] == 2
 
 
+def test_a_long_epoch_is_done_again_with_the_new_logic_although_nothing_is_paused(
+    start_on_both: Start, tmp_path: Path
+) -> None:
+    """The whole input is one epoch, which would end only when it may."""
+    run = start_on_both(stamped(tmp_path), record=tmp_path / "runs", epoch_bytes=1 << 40)
+    wait_for(tmp_path / "arrived")
+    run.modify({"V": Stamped(2)})
+    (tmp_path / "go").touch()
+    table = run.result("S").to_pydict()
+    assert table["version"] == [2] * 60
+    assert table["n"] == list(range(1, 61))
+    assert len(run.history.epochs) == 1
+
+
 def test_a_transfer_turns_the_old_state_into_the_new(start: Start, tmp_path: Path) -> None:
     run = start(stamped(tmp_path), record=tmp_path / "runs", epoch_bytes=1)
     wait_for(tmp_path / "arrived")
