@@ -390,10 +390,11 @@ class Run:
             keeps nothing (a filter, a select) SQL text (several: a list) or a mapping of its fields, and changes
             between two epochs, whichever consistency is asked for.
         consistency: "strict": in force between two epochs, for all operators at once: no tuple meets old and new
-            logic. If the present epoch is not about to end, it is given up and done again with the new logic. "backward": all workers stop, switch, and go on: a tuple in flight may have met old
-            logic before and meets new logic behind, never the other way round. "none": each worker switches at its
-            next tuple. A stateless operator without anything behind it that needs the order of tuples changes between
-            epochs, whichever is asked for.
+            logic. If the present epoch is not about to end, it is given up and done again with the new logic.
+            "backward": all workers stop, switch, and go on: a tuple in flight may have met old logic before and meets
+            new logic behind, never the other way round. "none": each worker switches at its next tuple. A stateless
+            operator without anything behind it that needs the order of tuples changes between epochs, whichever is
+            asked for.
         transfer: a function from the old state (a mapping) to values to set on the new operator, or a mapping of such
             functions by operator; without one, the new operator gets what the old one had changed.
 
