@@ -15,10 +15,10 @@ import samovar as sv
 from samovar.errors import ExpressionFailed
 
 
-def few_payments(folder: Path) -> str:
-    """Payments 4 and 5 in one file, 6 and 7 in the next."""
+def few_payments(folder: Path, *, files: int = 2) -> str:
+    """Payments 6 and 7 in the last file, and two before them in each other file."""
     payments(folder, files=6)
-    for i in (0, 1, 4, 5):
+    for i in set(range(6)) - set(range(4 - files, 4)):
         (folder / f"{i}.parquet").unlink()
     return str(folder)
 
@@ -105,7 +105,7 @@ def test_a_python_function_used_as_a_column_is_shown_with_its_lines(
 
 
 def test_a_join_condition_that_fails_shows_a_row_of_each_side(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(few_payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments", files=1))
     other = flow.values("n int", [(1,), (0,)], name="other")
     src.join(other, "100 div (qty + n) > 60", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
@@ -115,7 +115,7 @@ def test_a_join_condition_that_fails_shows_a_row_of_each_side(spark: SparkSessio
 
 
 def test_a_join_that_casts_one_side_shows_the_row_of_that_side(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(few_payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments", files=1))
     other = flow.values("n int", [(1,), (2,)], name="other")
     src.join(other, "text = n", name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
@@ -125,7 +125,7 @@ def test_a_join_that_casts_one_side_shows_the_row_of_that_side(spark: SparkSessi
 
 
 def test_a_union_that_casts_shows_the_row(spark: SparkSession, tmp_path: Path) -> None:
-    flow, src = flow_of(few_payments(tmp_path / "payments"))
+    flow, src = flow_of(few_payments(tmp_path / "payments", files=1))
     other = flow.values("n int", [(1,), (2,)], name="other")
     other.union(src.select("text", name="texts"), name="X").sink("S")
     error = refused(flow, tmp_path, ExpressionFailed, spark=spark)
