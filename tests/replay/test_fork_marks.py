@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.choice import by_default
 from tests.replay.conftest import Recordings
 
 import samovar as sv
@@ -28,7 +29,7 @@ from samovar.runtime.epochs import checkpoint_policy
 from samovar.runtime.exchange import kept_rows
 from samovar.runtime.exchange.fingerprints import Fingerprints
 
-ROWS = 600
+ROWS, CUT = 600, 350
 
 
 class Running(sv.Operator):
@@ -80,7 +81,8 @@ def keyed(rows: Any) -> None:
     """One operator behind another, with a shuffle between; keys whose rows all lie in the first half."""
     early = "CASE WHEN x < 300 THEN key ELSE 'late' END AS key"
     totals = rows.apply(Running(), name="R").selectExpr("x", early, "luck", name="early")
-    totals.filter("x % 2 = 1", name="odd").apply(PerKey(), name="K", by="key").sink("S")
+    odd = totals.filter("x % 2 = 1", name="odd")
+    odd.apply(PerKey(), name="K", by="key", key_partitions=2).sink("S")
 
 
 def summed(rows: Any, other: Any) -> None:
@@ -97,13 +99,11 @@ def branching(rows: Any) -> None:
     made.union(plain, name="U").sink("S")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(
-    spark: Any, recordings: Recordings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., sv.Past]:
+    spark: Any, recordings: Recordings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[..., sv.Past]]:
     """Opens a copy of the recording of a run."""
-    monkeypatch.setattr(checkpoint_policy, "EVERY", 100)
-    monkeypatch.setattr(Leaves, "smallest", 3)
 
     def made(build: Callable[..., None]) -> sv.Past:
         def record(root: Path) -> None:
@@ -119,9 +119,24 @@ def run(
             build(*(flow.read.parquet(str(root / n), name=n) for n in folders))
             flow.run(spark=spark, record=root / "runs", progress=False, marks="every")
 
-        return sv.open(recordings.copy(f"fork-{build.__name__}", record, tmp_path), spark=spark)
+        folder = tmp_path_factory.mktemp(build.__name__)
+        return sv.open(recordings.copy(f"fork-{build.__name__}", record, folder), spark=spark)
 
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint_policy, "EVERY", 100)
+        patch.setattr(Leaves, "smallest", 3)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def from_start(run: Callable[..., sv.Past]) -> dict[str, Any]:
+    """What a fork of `keyed` at tuple CUT leaves that begins at the epoch's start."""
+    past = run(keyed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forks, "usable_mark", lambda parent: 0)
+        left = told(past.jump("R", tuples=CUT).fork({"R": Running(weight=100)}))
+    past.close()
+    return left
 
 
 def told(fork: sv.Run) -> dict[str, Any]:
@@ -150,10 +165,15 @@ def told(fork: sv.Run) -> dict[str, Any]:
     }
 
 
-def both(
+def uncut(left: dict[str, Any]) -> dict[str, Any]:
+    """The same without where epochs cut their sources: a fork of a fork cuts them twice."""
+    return {**left, "epochs": [(counters, last) for _, counters, last in left["epochs"]]}
+
+
+def marked(
     moment: sv.Moment, monkeypatch: pytest.MonkeyPatch, expects: bool = True
-) -> tuple[sv.Run, dict[str, Any], dict[str, Any]]:
-    """What a fork leaves that may begin at a mark, and one that may not; the first one itself."""
+) -> tuple[sv.Run, dict[str, Any]]:
+    """A fork that may begin at a mark, and does if that is expected; what it leaves."""
     used: list[int] = []
 
     def noted(parent: Any) -> int:
@@ -164,11 +184,17 @@ def both(
     fork = moment.fork({"R": Running(weight=100)})
     one = told(fork)
     assert [mark > 0 for mark in used] == [expects]
+    return fork, one
+
+
+def both(moment: sv.Moment, monkeypatch: pytest.MonkeyPatch) -> tuple[sv.Run, dict[str, Any], dict[str, Any]]:
+    """What a fork leaves that may begin at a mark, and one that may not; the first one itself."""
+    fork, one = marked(moment, monkeypatch)
     monkeypatch.setattr(forks, "usable_mark", lambda parent: 0)
     return fork, one, told(moment.fork({"R": Running(weight=100)}))
 
 
-@pytest.mark.parametrize("build", [keyed, summed, pytest.param(branching, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("build", by_default([keyed, summed, branching], [summed]))
 def test_a_fork_from_a_mark_leaves_what_one_from_the_epochs_start_leaves(
     build: Callable[..., None], run: Callable[..., sv.Past], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,17 +209,17 @@ def test_a_fork_from_a_mark_leaves_what_one_from_the_epochs_start_leaves(
 
 
 def test_a_fork_of_a_fork_takes_over_what_the_fork_took_over(
-    run: Callable[..., sv.Past], spark: Any, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., sv.Past], from_start: dict[str, Any], spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past = run(keyed)
     luck = {(r["x"], r["n"]): r["luck"] for r in past.result("S").to_pylist()}
-    fork, _, _ = both(past.jump("R", tuples=470), monkeypatch)
+    fork, _ = marked(past.jump("R", tuples=470), monkeypatch)
     within = sv.open(fork.recording, spark=spark)
     assert len(within.history.epochs[0].marks) == 5
     assert within.jump("R", tuples=450).state("R")["total"] == sum(range(450))
-    again, one, other = both(within.jump("R", tuples=350), monkeypatch)
-    assert one == other
-    early = [r for r in again.result("S").to_pylist() if 0 <= r["x"] < 350]
+    again, one = marked(within.jump("R", tuples=CUT), monkeypatch)
+    assert uncut(one) == uncut(from_start)
+    early = [r for r in again.result("S").to_pylist() if 0 <= r["x"] < CUT]
     assert early
     assert all(r["luck"] == luck[r["x"], r["n"]] for r in early)
     within.close()
@@ -201,10 +227,10 @@ def test_a_fork_of_a_fork_takes_over_what_the_fork_took_over(
 
 
 def test_without_kept_rows_a_fork_begins_at_the_epochs_start_and_damaged_ones_are_named(
-    run: Callable[..., sv.Past], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., sv.Past], from_start: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past = run(keyed)
-    moment = past.jump("R", tuples=470)
+    moment = past.jump("R", tuples=CUT)
     file = next(iter(sorted((past.path / "epochs").glob("*/kept/R/0000.mark0002"))))
     file.unlink()
     with pytest.raises(RecordingCorrupt, match="mark0002 is gone"):
@@ -213,8 +239,8 @@ def test_without_kept_rows_a_fork_begins_at_the_epochs_start_and_damaged_ones_ar
         header, payload = read_state(path)
         assert header.kept
         write_state(path, msgspec.structs.replace(header, kept=False), payload)
-    _, one, other = both(moment, monkeypatch, expects=False)
-    assert one == other
+    _, one = marked(moment, monkeypatch, expects=False)
+    assert one == from_start
     past.close()
 
 
