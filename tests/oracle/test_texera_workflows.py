@@ -13,9 +13,7 @@ from tests.oracle.support import ALL_AT_ONCE, assert_same, epoch_sizes, run_flow
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    made = Data(0.01, tmp_path_factory.mktemp("texera"))
-    made.ensure(sorted({table for flow in TEXERA.values() for table in flow.inputs}), progress=False)
-    return made
+    return Data(0.004, tmp_path_factory.mktemp("texera"))
 
 
 @pytest.mark.parametrize("name", sorted(TEXERA))
@@ -23,6 +21,7 @@ def test_a_workflow_gives_what_the_plain_job_gives(
     name: str, spark: SparkSession, data: Data, tmp_path: Path
 ) -> None:
     pair = TEXERA[name]
+    data.ensure(pair.inputs, progress=False)
     expected = pair.plain(spark, data).toArrow()
     assert expected.num_rows
     for size in epoch_sizes(150_000, ALL_AT_ONCE):
