@@ -11,12 +11,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.oracle.support import ALL_AT_ONCE, ONE_FILE
@@ -74,7 +74,8 @@ def world(spark: SparkSession, seed: int, window: int | None) -> Iterator[World]
             patch.setattr(Leaves, "smallest", seed % 3)  # else all rows lie in one chunk
         drawn = draw_flow(rnd, Path(folder) / "data")
         size = rnd.choice([ONE_FILE, ALL_AT_ONCE])
-        note(f"seed {seed}, epochs of {size} bytes, windows of {window}\n{drawn}")
+        say = note if currently_in_test_context() else print
+        say(f"seed {seed}, epochs of {size} bytes, windows of {window}\n{drawn}")
         run = drawn.build().run(spark=spark, record=Path(folder) / "runs", epoch_bytes=size, progress=False)
         past = sv.open(run.recording, spark=spark)
         epochs = [e.units for e in past.history.epochs if e.level == 0]
@@ -149,95 +150,91 @@ def multiset(rows: Any) -> Counter[str]:
 # --- tests ----------------------------------------------------------------------------------------------------------
 
 
-def jumps(spark: SparkSession, seed: int, window: int | None, most: int) -> None:
-    with world(spark, seed, window) as w:
-        for head in w.heads:
-            total = len(w.sim.steps[head].taken)
-            counts = sorted({0, total, *w.rnd.sample(range(total + 1), min(most, total + 1))})
-            for count in counts:
-                check_jump(w, head, count, w.past.jump(head, tuples=count))
+def jumps(w: World, most: int) -> None:
+    for head in w.heads:
+        total = len(w.sim.steps[head].taken)
+        counts = sorted({0, total, *w.rnd.sample(range(total + 1), min(most, total + 1))})
+        for count in counts:
+            check_jump(w, head, count, w.past.jump(head, tuples=count))
 
 
-def steps(spark: SparkSession, seed: int, window: int | None) -> None:
-    with world(spark, seed, window) as w:
-        for head in w.heads:
-            names = w.sim.downstream(head)
-            total = len(w.sim.steps[head].taken)
-            m = w.past.jump(head, tuples=0)
-            way = [m]
-            for count in range(1, total + 1):
-                assert m.can_step_over(head)
-                m = m.step_over(head)
-                way.append(m)
-                check_jump(w, head, count, m)
-            some = w.rnd.randrange(total + 1)
-            jumped = w.past.jump(head, tuples=some)
-            exact = [n for n in names if len(set(w.sim.bounds(head, some, n))) == 1]
-            assert fingerprint(w, way[some], exact) == fingerprint(w, jumped, exact)
-            for earlier in reversed(way[:-1]):
-                m = m.step_back()
-                assert m == earlier
-
-
-def walks(spark: SparkSession, seed: int, window: int | None) -> None:
-    """Into, out of and over, at any operator; every moment is right, and the way back is the way there."""
-    with world(spark, seed, window) as w:
-        if not w.heads:
-            return
-        head = w.rnd.choice(w.heads)
+def steps(w: World) -> None:
+    for head in w.heads:
         names = w.sim.downstream(head)
-        m = w.past.jump(head, tuples=w.rnd.randrange(len(w.sim.steps[head].taken) + 1))
-        way = [(m, fingerprint(w, m, names))]
-        for _ in range(20):
-            choice = w.rnd.choice(["over", "into", "into", "into", "out"])
-            waits = [n for n in names if m.pending(n, 1)]
-            if not waits:
-                break
-            if choice == "out":
-                try:
-                    m = m.step_out()
-                except sv.errors.TimeTravelError:
-                    continue
-            else:
-                name = w.rnd.choice(waits)
-                if m.pending(name, 1) and choice == "into":
-                    before = taken(w, m, name)
-                    m = m.step_into(name)
-                    assert taken(w, m, name) == before + 1
-                else:
-                    m = m.step_over(name)
-            check_states(w, m, names, ends=True)
-            way.append((m, fingerprint(w, m, names)))
-        for earlier, seen in reversed(way[:-1]):
+        total = len(w.sim.steps[head].taken)
+        m = w.past.jump(head, tuples=0)
+        way = [m]
+        for count in range(1, total + 1):
+            assert m.can_step_over(head)
+            m = m.step_over(head)
+            way.append(m)
+            check_jump(w, head, count, m)
+        some = w.rnd.randrange(total + 1)
+        jumped = w.past.jump(head, tuples=some)
+        exact = [n for n in names if len(set(w.sim.bounds(head, some, n))) == 1]
+        assert fingerprint(w, way[some], exact) == fingerprint(w, jumped, exact)
+        for earlier in reversed(way[:-1]):
             m = m.step_back()
             assert m == earlier
-            assert fingerprint(w, m, names) == seen
 
 
-def outputs(spark: SparkSession, seed: int, window: int | None) -> None:
+def walks(w: World) -> None:
+    """Into, out of and over, at any operator; every moment is right, and the way back is the way there."""
+    if not w.heads:
+        return
+    head = w.rnd.choice(w.heads)
+    names = w.sim.downstream(head)
+    m = w.past.jump(head, tuples=w.rnd.randrange(len(w.sim.steps[head].taken) + 1))
+    way = [(m, fingerprint(w, m, names))]
+    for _ in range(20):
+        choice = w.rnd.choice(["over", "into", "into", "into", "out"])
+        waits = [n for n in names if m.pending(n, 1)]
+        if not waits:
+            break
+        if choice == "out":
+            try:
+                m = m.step_out()
+            except sv.errors.TimeTravelError:
+                continue
+        else:
+            name = w.rnd.choice(waits)
+            if m.pending(name, 1) and choice == "into":
+                before = taken(w, m, name)
+                m = m.step_into(name)
+                assert taken(w, m, name) == before + 1
+            else:
+                m = m.step_over(name)
+        check_states(w, m, names, ends=True)
+        way.append((m, fingerprint(w, m, names)))
+    for earlier, seen in reversed(way[:-1]):
+        m = m.step_back()
+        assert m == earlier
+        assert fingerprint(w, m, names) == seen
+
+
+def outputs(w: World) -> None:
     """All steps from the beginning to the end give the result, and count what the run counted."""
-    with world(spark, seed, window) as w:
-        sinks = [n for n, s in w.sim.specs.items() if s.kind == "sink"]
-        for name in sinks:
-            assert multiset(w.run.result(name).to_pylist()) == multiset(w.sim.results.get(name, []))
-        m = w.past.jump(epoch=0)
-        rows: dict[str, list[Any]] = {n: [] for n in sinks}
-        working = [n for n, s in w.sim.specs.items() if s.inputs]
-        while True:
-            moved = False
-            for name in working:
-                while m.pending(name, 1) or m.can_step_over(name):
-                    m = m.step_into(name)
-                    moved = True
-                    for step in m.steps:
-                        if step.operator in rows and step.row is not None:
-                            rows[step.operator].append(step.row)
-            if not moved:
-                break
-        for name in sinks:
-            assert multiset(rows[name]) == multiset(w.run.result(name).to_pylist()), name
-        check_end(w, w.past.jump())
-        check_end(w, m)
+    sinks = [n for n, s in w.sim.specs.items() if s.kind == "sink"]
+    for name in sinks:
+        assert multiset(w.run.result(name).to_pylist()) == multiset(w.sim.results.get(name, []))
+    m = w.past.jump(epoch=0)
+    rows: dict[str, list[Any]] = {n: [] for n in sinks}
+    working = [n for n, s in w.sim.specs.items() if s.inputs]
+    while True:
+        moved = False
+        for name in working:
+            while m.pending(name, 1) or m.can_step_over(name):
+                m = m.step_into(name)
+                moved = True
+                for step in m.steps:
+                    if step.operator in rows and step.row is not None:
+                        rows[step.operator].append(step.row)
+        if not moved:
+            break
+    for name in sinks:
+        assert multiset(rows[name]) == multiset(w.run.result(name).to_pylist()), name
+    check_end(w, w.past.jump())
+    check_end(w, m)
 
 
 def check_end(w: World, m: Any) -> None:
@@ -253,40 +250,46 @@ def check_end(w: World, m: Any) -> None:
             assert {k: plain(v) for k, v in m.state(name).items()} == w.sim.ended_state(name)
 
 
+CHOSEN = [(0, None), (744, 3), (1221, None)]
+"""Seeds of the workflows of the default run, with windows: they are small, and have operators of nearly all kinds."""
+
+
+@pytest.fixture(scope="module", params=CHOSEN, ids=str)
+def shared(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[World]:
+    """A world that several tests look at."""
+    with world(spark, *request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def small(shared: World, request: pytest.FixtureRequest) -> World:
+    """The shared world, with choices that follow from the test's name."""
+    return replace(shared, rnd=random.Random(request.node.name))
+
+
+def test_the_chosen_workflows_have_operators_of_nearly_all_kinds(tmp_path: Path) -> None:
+    drawn = [draw_flow(random.Random(seed), tmp_path / str(seed)) for seed, _ in CHOSEN]
+    kinds = {spec.kind for one in drawn for spec in one.specs.values()}
+    assert {*PYTHON, *BLOCKING, "map", "limit", "union", "join", "csv", "parquet"} <= kinds
+
+
+def test_a_jump_shows_what_a_run_over_the_first_tuples_leaves(small: World) -> None:
+    jumps(small, most=2)
+
+
+def test_stepping_over_reaches_what_jumping_reaches_and_back_again(small: World) -> None:
+    steps(small)
+
+
+def test_any_walk_shows_the_states_its_counters_tell(small: World) -> None:
+    walks(small)
+
+
+def test_all_steps_together_give_the_result(small: World) -> None:
+    outputs(small)
+
+
 SEEDS = st.integers(0, 1 << 32)
-FEW = settings(COMMON, max_examples=2, derandomize=True)
-
-
-@given(seed=SEEDS, window=st.sampled_from([None, 7]))
-@FEW
-def test_a_jump_shows_what_a_run_over_the_first_tuples_leaves(
-    spark: SparkSession, seed: int, window: int | None
-) -> None:
-    jumps(spark, seed, window, most=2)
-
-
-@given(seed=SEEDS, window=st.sampled_from([None, 7]))
-@FEW
-def test_stepping_over_reaches_what_jumping_reaches_and_back_again(
-    spark: SparkSession, seed: int, window: int | None
-) -> None:
-    steps(spark, seed, window)
-
-
-@given(seed=SEEDS, window=st.sampled_from([None, 7]))
-@FEW
-def test_any_walk_shows_the_states_its_counters_tell(
-    spark: SparkSession, seed: int, window: int | None
-) -> None:
-    walks(spark, seed, window)
-
-
-@given(seed=SEEDS, window=st.sampled_from([None, 7]))
-@FEW
-def test_all_steps_together_give_the_result(spark: SparkSession, seed: int, window: int | None) -> None:
-    outputs(spark, seed, window)
-
-
 MANY = settings(COMMON, max_examples=40)
 
 
@@ -295,7 +298,8 @@ MANY = settings(COMMON, max_examples=40)
 @given(seed=SEEDS, window=st.sampled_from([None, 3, 7, 20]), which=st.sampled_from([steps, walks, outputs]))
 @MANY
 def test_many_random_workflows(spark: SparkSession, seed: int, window: int | None, which: Any) -> None:
-    which(spark, seed, window)
+    with world(spark, seed, window) as w:
+        which(w)
 
 
 @pytest.mark.slow
@@ -303,4 +307,5 @@ def test_many_random_workflows(spark: SparkSession, seed: int, window: int | Non
 @given(seed=SEEDS, window=st.sampled_from([None, 3, 7, 20]))
 @MANY
 def test_many_jumps(spark: SparkSession, seed: int, window: int | None) -> None:
-    jumps(spark, seed, window, most=6)
+    with world(spark, seed, window) as w:
+        jumps(w, most=6)
