@@ -16,6 +16,7 @@ _BENCHMARKS = {
     "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
     "papers": "the experiments of the three papers: measured, beside their figures, and a page of results",
     "versions": "W1 to W5 of an older commit against this tree, interleaved",
+    "epochs": "what one more epoch costs: W1 and W5 in 1 to 64 epochs",
     "overhead": "W1 to W5 against plain PySpark: time, and bytes of the recording",
 }
 
