@@ -250,7 +250,7 @@ def check_end(w: World, m: Any) -> None:
             assert {k: plain(v) for k, v in m.state(name).items()} == w.sim.ended_state(name)
 
 
-CHOSEN = [(0, None), (744, 8), (1221, None)]
+CHOSEN = [(0, None), (744, 12), (1221, None)]
 """Seeds of the workflows of the default run, with windows: they are small, and have operators of nearly all kinds."""
 
 
