@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +18,41 @@ from samovar.graph import operators as ops
 from samovar.record.log import EpochCommitted
 from samovar.record.store import LOG, Recording, slug_unique
 from samovar.runtime.epochs.run_context import RunContext
+from samovar.runtime.exchange.decisions import RecordedDecision
 from samovar.runtime.exchange.task import MARK_SHARE, Control, Stage, Task, Version
 
-__all__ = ["Attempt", "chain_task", "state_versions"]
+__all__ = ["Attempt", "EpochDropped", "Turn", "chain_task", "state_versions"]
+
+
+class EpochDropped(Exception):
+    """An epoch that had begun ahead of its turn is given up; caught by the thread that computes it."""
+
+
+class Turn:
+    """Whether it is the turn of an epoch that has begun ahead of it: all epochs before it are committed."""
+
+    def __init__(self) -> None:
+        self._decided = threading.Event()
+        self.dropped = False
+
+    @property
+    def has_come(self) -> bool:
+        return self._decided.is_set() and not self.dropped
+
+    def come(self) -> None:
+        """It is its turn."""
+        self._decided.set()
+
+    def drop(self) -> None:
+        """Its turn will not come."""
+        self.dropped = True
+        self._decided.set()
+
+    def wait(self) -> None:
+        """Return when the turn has come; raises EpochDropped when it will not."""
+        self._decided.wait()
+        if self.dropped:
+            raise EpochDropped
 
 
 @dataclass(frozen=True)
@@ -36,8 +69,12 @@ class Attempt:
     """Where workers report to; None: nowhere."""
     looks: bool = False
     """Whether it is computed to look into only: nothing of it is counted or committed."""
+    mended: Sequence[RecordedDecision] = ()
+    """Rows that Spark failed on in attempts before, with what was decided about them."""
+    turn: Turn | None = None
+    """Of an attempt that may begin before the epochs before it are committed; None: they are."""
 
-    @property
+    @cached_property
     def plan(self) -> Plan:
         return self.context.plan
 
@@ -45,6 +82,11 @@ class Attempt:
     def stored(self) -> frozenset[str]:
         """Operators whose input, or result, is written."""
         return stored_in(self.plan, self.covers.low, self.covers.high)
+
+    def wait_for_turn(self) -> None:
+        """Return when all epochs before this one are committed."""
+        if self.turn is not None:
+            self.turn.wait()
 
 
 def chain_task(attempt: Attempt, chain: tuple[str, ...]) -> Task:

@@ -7,6 +7,7 @@ abandoned at any instant and done again.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -81,8 +82,7 @@ class Epoch:
     ) -> None:
         self._jobs = jobs
         context = attempt.context
-        present = context.progress.present
-        mended = present.mended if present is not None else ()
+        mended = attempt.mended
         self.attempt = attempt
         self.context = context
         self.plan = attempt.plan
@@ -103,23 +103,40 @@ class Epoch:
         self.frames = EpochFrames(self.plan, attempt.number, attempt.covers, self.inputs, strategy)
         self._written: dict[str, tuple[Observation, int]] = {}
         """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
+        self.submitted = threading.Event()
+        """Set when the epoch gives its first job to Spark in its turn, or has failed before."""
+        self._began = time.perf_counter()
 
     def run(self) -> EpochOutcome:
         """Run the epoch's jobs. Raises when one fails; the attempt's folder then does not count."""
-        started = time.perf_counter()
+        self.compute()
+        return self.outcome()
+
+    def restart_clock(self) -> None:
+        """Count the epoch's seconds from now on: an epoch before it ended just now."""
+        self._began = time.perf_counter()
+
+    def compute(self) -> None:
+        """Run the epoch's jobs, on any thread."""
+        self.restart_clock()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            with tagged(self.context.spark, self.context.tag):
+            with tagged(self.context.spark, self.context.tag), tagged(self.context.spark, self.attempt.name):
                 if self._jobs is None:
                     self._run_jobs()
                 else:
                     self.counts.measured.update(self._jobs(self.attempt))
         finally:
+            self.submitted.set()
             self.counts.close()
             self.kept.release()
-        rejected = self.inputs.write_rejected()
+
+    def outcome(self) -> EpochOutcome:
+        """What the epoch did, when its jobs are done and the epochs before it are committed."""
+        with tagged(self.context.spark, self.context.tag):
+            rejected = self.inputs.write_rejected()
         state = self._collect_state()
-        return EpochOutcome(self.counts.totals(), state, rejected, time.perf_counter() - started)
+        return EpochOutcome(self.counts.totals(), state, rejected, time.perf_counter() - self._began)
 
     def _run_jobs(self) -> None:
         self.context.group(self.attempt.name)
@@ -149,8 +166,9 @@ class Epoch:
         if not self._works_on(at):
             return
         op = self.plan.graph.ops[name]
-        if self.context.progress.present is not None:
-            self.context.progress.present.working = name
+        present = self.context.progress.present
+        if present is not None and present.covers is self.attempt.covers:
+            present.working = name
         if placement.ends(name) and name in self.attempt.stored:
             if self.plan.shape(name) == "accumulate":
                 stored = F.count(F.lit(1)).alias("stored")
@@ -177,6 +195,7 @@ class Epoch:
         if physical:
             df = df.toDF(*stored_as(df.schema).names)
         with nullcontext() if physical else whole_variants(self.context.spark, df.schema):
+            self.submitted.set()
             writer_into(folder, df.write).parquet(str(folder))
         return rows_in([folder])
 
@@ -187,6 +206,7 @@ class Epoch:
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer = writer_into(folder, writer) if op.format in ops.FILE_FORMATS else writer
+        self.submitted.set()
         writer.save(str(folder))
 
     def _run_skipped_rows(self) -> None:

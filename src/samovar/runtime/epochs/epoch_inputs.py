@@ -62,15 +62,27 @@ class EpochInputs:
 
     def stored(self, kind: str, name: str, schema: StructType) -> DataFrame:
         """What committed epochs stored for an operator."""
+        levels = self.plan.placement.level
+        operator = name if name in levels else name.rpartition(".")[0]  # a port of it
+        if levels[operator] >= self.attempt.covers.low:
+            self.attempt.wait_for_turn()  # what lies on lower levels has ended
         return self.read_parts(kind, name, schema, self.context.history.epochs)
 
     def passed(self, name: str) -> tuple[int, int]:
         """How many rows an operator took and gave in committed epochs."""
+        self.attempt.wait_for_turn()
         totals = self.context.history.totals().get(name, Counters())
         return sum(totals.taken), totals.given
 
     def python(self, chain: tuple[str, ...], df: DataFrame, schema: StructType) -> DataFrame:
-        """What workers make of rows."""
+        """What workers make of rows. Their input is computed ahead of the epoch's turn, their work waits for it."""
+        turn = self.attempt.turn
+        if turn is not None and not turn.has_come:
+            # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing, and
+            # frames that are read twice behind it would be computed twice.
+            if self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true":
+                df = df.localCheckpoint(eager=False)
+            turn.wait()
         task, head = self.task(chain), self.plan.graph.ops[chain[0]]
         if not isinstance(head, ops.Batches):
             return df.mapInArrow(chain_function(task), schema)

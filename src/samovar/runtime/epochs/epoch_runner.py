@@ -14,7 +14,7 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from samovar.compile.strategy import EpochRange
@@ -27,6 +27,7 @@ from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
+from samovar.runtime.epochs.epoch_ahead import Pipeline, may_run_ahead
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.code_switch import read_switch_records
@@ -62,8 +63,13 @@ class LevelStream:
         return sum(self.sizes[self.taken :])
 
 
-def streams_of(context: RunContext, level: int) -> list[LevelStream]:
-    """The sources of a level in canonical order, with what earlier epochs of the level took."""
+def streams_of(
+    context: RunContext, level: int, after: Mapping[str, tuple[int, int]] | None = None
+) -> list[LevelStream]:
+    """The sources of a level in canonical order, with what earlier epochs of the level took.
+
+    `after`: what the epoch takes that is under way, which counts as taken.
+    """
     plan, history = context.plan, context.history
     streams = []
     for name in plan.placement.sources(level):
@@ -79,7 +85,8 @@ def streams_of(context: RunContext, level: int) -> list[LevelStream]:
                 context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources
             ]
             order = min(ups, default=0)
-        streams.append((order, LevelStream(name, sizes, history.taken(level, name))))
+        taken = after[name][1] if after is not None and name in after else history.taken(level, name)
+        streams.append((order, LevelStream(name, sizes, taken)))
     return [stream for _, stream in sorted(streams, key=lambda pair: (pair[0], pair[1].name))]
 
 
@@ -141,28 +148,45 @@ def _run_level(
     *,
     first: bool,
 ) -> None:
-    while True:
-        if stopping():
-            raise RunStopped(
-                "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
-            )
-        streams = streams_of(context, low) if low == high else []
+    def choose(after: EpochRange | None, high: int = low) -> tuple[EpochRange, int]:
+        """What the next epoch covers, and its size in bytes; `after`: what the one before it covers."""
+        streams = streams_of(context, low, after.units if after is not None else None) if low == high else []
         remaining = sum(s.remaining for s in streams)
         wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
         units, size = _take(streams, wanted)
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
-        if first and last:  # everything in one epoch: what closes the level is part of the same plan
+        begins = first and after is None
+        if begins and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
         marks = _marks(context, low, units, pace.longest_seconds(size))
-        covers = EpochRange(low, high, units, first, last, marks)
-        fact = commit_epoch(
-            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None, make=make
-        )
-        pace.observe(size, fact.seconds, prepares=bool(context.progress.build_sides.frames) and first)
-        committed(fact)
-        first = False
-        if last:
-            return
+        return EpochRange(low, high, units, begins, last, marks), size
+
+    ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
+    pipeline = Pipeline(context, lambda after: None if after.last or not ahead else choose(after))
+    try:
+        while True:
+            if stopping():
+                raise RunStopped(
+                    "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
+                )
+            waiting = pipeline.waiting()
+            covers, size = choose(None, high) if waiting is None else (waiting.covers, waiting.size)
+            fact = commit_epoch(
+                context,
+                covers,
+                size,
+                stopping,
+                expected=pace.seconds(size) if pace.seen else None,
+                make=make,
+                pipeline=pipeline,
+            )
+            pace.observe(size, fact.seconds, prepares=bool(context.progress.build_sides.frames) and first)
+            committed(fact)
+            first = False
+            if covers.last:
+                return
+    finally:
+        pipeline.drop()
 
 
 def _marks(
@@ -195,10 +219,15 @@ def commit_epoch(
     *,
     expected: float | None = None,
     make: Callable[[Attempt], Epoch] = Epoch,
+    pipeline: Pipeline | None = None,
 ) -> EpochCommitted:
-    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: prepares an attempt at it."""
+    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: prepares an attempt at it.
+
+    `pipeline`: where the epoch may have begun already, and where the one behind it may begin.
+    """
     present = context.progress.present = PresentEpoch(covers)
-    epoch, outcome = _attempt(context, present, stopping, expected, make)
+    pipeline = pipeline or Pipeline(context, lambda _: None)
+    epoch, outcome = _attempt(context, present, stopping, expected, make, pipeline)
     number, name = epoch.number, epoch.attempt.name
     if present.mended:
         write_decisions(epoch.folder, "rows", present.mended)
@@ -238,13 +267,15 @@ def _attempt(
     stopping: Callable[[], bool],
     expected: float | None,
     make: Callable[[Attempt], Epoch],
+    pipeline: Pipeline,
 ) -> tuple[Epoch, EpochOutcome]:
     """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
     steering = context.steering
     lost = ""
     tried = 0
     while tried < ATTEMPTS:
-        name = new_attempt()
+        ahead = pipeline.take(present.covers)
+        name = new_attempt() if ahead is None else ahead.attempt.name
         if steering is not None:
             if not steering.begin(len(context.history.epochs), name, expected):
                 raise RunStopped(
@@ -252,14 +283,24 @@ def _attempt(
                 )
             code = steering.take_code()
             if code is not None:
+                pipeline.drop()  # it was computed, or is being computed, by the old code
+                ahead = None
                 apply_code(context, code)
         context.check_storage()
         number = len(context.history.epochs)  # not before: other code may have come as an epoch of its own
-        folder = context.recording.attempt_folder(number, name)
-        control = steering.control if steering is not None else None
-        epoch = make(Attempt(context, number, present.covers, name, folder, control))
+        if ahead is not None and not ahead.begin():
+            pipeline.drop()
+            ahead = None
+        if ahead is not None:
+            epoch = ahead.epoch
+        else:
+            folder = context.recording.attempt_folder(number, name)
+            control = steering.control if steering is not None else None
+            mended = tuple(present.mended)
+            epoch = make(Attempt(context, number, present.covers, name, folder, control, mended=mended))
         try:
-            outcome = epoch.run()
+            pipeline.start_next(epoch)
+            outcome = epoch.run() if ahead is None else pipeline.finish(ahead)
             if steering is not None and (odd := _mixed_up(steering, epoch)):
                 lost = odd
             elif not epoch.recomputed():

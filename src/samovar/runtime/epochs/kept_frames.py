@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 from pyspark import StorageLevel
@@ -38,6 +39,8 @@ class BuildSides:
         self.frames: dict[str, DataFrame] = {}
         self.sources: dict[str, Source] = {}
         """Sources that the level reads whole."""
+        self._lock = threading.RLock()
+        """Held while a build side is planned: an epoch and the one ahead of it may ask for it at once."""
 
     def keep(
         self, covers: EpochRange, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None
@@ -46,6 +49,12 @@ class BuildSides:
 
         Laid out by the columns it is joined by, so that an epoch neither shuffles nor sorts it again.
         """
+        with self._lock:
+            return self._kept(covers, key, make, by)
+
+    def _kept(
+        self, covers: EpochRange, key: str, make: Callable[[], DataFrame], by: Sequence[str] | None
+    ) -> DataFrame:
         if key not in self.frames:
             df = make()
             if covers.first and covers.last:

@@ -79,7 +79,8 @@ class RowCounts:
 
     def _count(self, name: str, df: DataFrame) -> int:
         context = self.attempt.context
-        with tagged(context.spark, context.tag):  # tag and group belong to a thread
+        # tags and group belong to a thread
+        with tagged(context.spark, context.tag), tagged(context.spark, self.attempt.name):
             context.group(self.attempt.name)
             context.describe(f"epoch {self.attempt.number}, counting {name}")
             try:

@@ -1,0 +1,164 @@
+"""The next epoch, begun while the present one runs: what does not depend on the present one is done already.
+
+An epoch of Spark's own operators depends on no other epoch of its level, so all its jobs run ahead. Python operators
+need the state that the present epoch leaves: of such an epoch the input runs ahead (scan, filters, shuffle), up to the
+first question that only committed epochs answer. There it waits for its turn.
+
+Guarantees: an epoch ahead writes into the folder of its attempt alone and is committed only in its turn. It is dropped,
+and the epoch done as if nothing had been ahead, when it failed before its turn, or when other code or another range of
+units is wanted by then. Not promised: that nothing of it runs while the run is paused at the end of an epoch.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from samovar.compile.plan import Plan
+from samovar.compile.strategy import EpochRange
+from samovar.graph import operators as ops
+from samovar.ids import new_attempt
+from samovar.runtime.epochs.attempt import Attempt, EpochDropped, Turn
+from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
+from samovar.runtime.epochs.run_context import RunContext
+from samovar.runtime.spark.job_tags import cancel_tagged
+
+__all__ = ["EpochAhead", "Pipeline", "may_run_ahead"]
+
+log = logging.getLogger("samovar.engine")
+
+_AGAIN = 0.05
+"""Seconds after which the jobs of a dropped epoch are cancelled again: another may have begun in between."""
+
+
+def may_run_ahead(plan: Plan, level: int) -> bool:
+    """Whether an epoch of a level can begin before the one before it has ended.
+
+    Not behind a limit: how many rows it still lets through is known when the epochs before have ended, so that nothing
+    could be done ahead, and most often nothing is left to do at all.
+    """
+    working = (n for n in plan.graph.ops if plan.placement.works(n, level))
+    return not any(isinstance(plan.graph.ops[n], ops.Limit) for n in working)
+
+
+class EpochAhead:
+    """An attempt at the next epoch on a thread of its own; it begins when `before` has given its first job to Spark."""
+
+    def __init__(
+        self, context: RunContext, number: int, covers: EpochRange, size: int, before: Epoch
+    ) -> None:
+        name = new_attempt()
+        folder = context.recording.attempt_folder(number, name)
+        control = context.steering.control if context.steering is not None else None
+        self.covers = covers
+        self.size = size
+        self.attempt = Attempt(context, number, covers, name, folder, control, turn=Turn())
+        self.plan = self.attempt.plan
+        self.epoch = Epoch(self.attempt)
+        self._before = before
+        self._error: BaseException | None = None
+        self._early = False
+        """Whether it failed before its turn."""
+        self._thread = threading.Thread(target=self._compute, name=f"samovar-ahead-{name}", daemon=True)
+        self._thread.start()
+
+    def _compute(self) -> None:
+        self._before.submitted.wait()  # Spark runs jobs in the order in which it gets them
+        turn = self._turn
+        try:
+            if not turn.dropped:
+                self.epoch.compute()
+        except BaseException as error:
+            self._early = not turn.has_come
+            self._error = error
+            if self._early and not isinstance(error, EpochDropped):
+                log.debug("epoch %d failed before its turn", self.attempt.number, exc_info=True)
+
+    @property
+    def _turn(self) -> Turn:
+        assert self.attempt.turn is not None
+        return self.attempt.turn
+
+    def begin(self) -> bool:
+        """It is its turn: every epoch before it is committed. False: it has failed already, and must be dropped."""
+        self._turn.come()
+        self.epoch.restart_clock()
+        return not self._early
+
+    def finish(self) -> EpochOutcome:
+        """Wait for its jobs; raises what they raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self.epoch.outcome()
+
+    def drop(self) -> None:
+        """Give it up; returns when nothing of it runs any more and its files are gone."""
+        self._turn.drop()
+        spark = self.attempt.context.spark
+        while self._thread.is_alive():
+            try:
+                cancel_tagged(spark, self.attempt.name)
+            except Exception:  # a session that died ends the jobs as well
+                log.debug("jobs of a dropped epoch could not be cancelled", exc_info=True)
+            self._before.submitted.set()  # it may still wait for an epoch that failed before its first job
+            self._thread.join(_AGAIN)
+        shutil.rmtree(self.attempt.folder, ignore_errors=True)
+
+
+@dataclass
+class Pipeline:
+    """The epoch ahead of a level, if there is one. `choose`: what the epoch behind a range covers, and its size.
+
+    For one thread, that of the run.
+    """
+
+    context: RunContext
+    choose: Callable[[EpochRange], tuple[EpochRange, int] | None]
+    ahead: EpochAhead | None = None
+    _present: EpochAhead | None = None
+    """The one whose turn it is, until it has ended."""
+
+    def start_next(self, epoch: Epoch) -> None:
+        """Begin the epoch after this one, which is the present one, if that can be."""
+        if self.ahead is not None:
+            return
+        chosen = self.choose(epoch.attempt.covers)
+        if chosen is not None:
+            self.ahead = EpochAhead(self.context, epoch.number + 1, *chosen, epoch)
+
+    def waiting(self) -> EpochAhead | None:
+        """The epoch ahead, if it can be the present one now; another one is dropped."""
+        ahead = self.ahead
+        fits = (
+            ahead is not None
+            and ahead.attempt.number == len(self.context.history.epochs)
+            and ahead.plan is self.context.plan
+        )
+        if not fits:
+            self.drop()
+        return self.ahead
+
+    def take(self, covers: EpochRange) -> EpochAhead | None:
+        """The epoch ahead, if it covers just that: it is the present one from now on, until `finish`."""
+        if self.ahead is None or self.ahead.covers is not covers:
+            return None
+        self._present, self.ahead = self.ahead, None
+        return self._present
+
+    def finish(self, present: EpochAhead) -> EpochOutcome:
+        """Wait for the jobs of an epoch that was ahead; raises what they raised."""
+        try:
+            return present.finish()
+        finally:
+            self._present = None
+
+    def drop(self) -> None:
+        """Give up what is ahead, and what was and has not ended."""
+        for epoch in (self.ahead, self._present):
+            if epoch is not None:
+                epoch.drop()
+        self.ahead = self._present = None
