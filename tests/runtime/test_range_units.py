@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from tests.oracle.support import assert_same, write_files
 
 import samovar as sv
@@ -18,7 +18,6 @@ from samovar.errors import SourceChanged
 from samovar.record.log import FORMAT, WHOLE_FILES
 from samovar.replay.trace import leaf_rows
 from samovar.runtime.sources import unit_list
-from samovar.runtime.workflow_file import read_sources
 
 GRAIN = 4
 FILES = (10, 3, 7)
@@ -61,7 +60,9 @@ def flow_over(source: str) -> sv.Workflow:
     flow = sv.Workflow("sums")
     rows = flow.read.parquet(source, name="rows")
     rows.apply(Sum(), name="sum").sink("S")
-    rows.filter("n % 3 = 1", name="thirds").groupBy().agg("sum(n) AS s", "count(*) AS c", name="all").sink("A")
+    rows.filter("n % 3 = 1", name="thirds").groupBy().agg("sum(n) AS s", "count(*) AS c", name="all").sink(
+        "A"
+    )
     return flow
 
 
@@ -90,7 +91,14 @@ def test_an_epoch_is_as_small_as_a_unit_and_results_are_those_of_spark(
     assert [epoch.units for epoch in past.history.epochs if epoch.units] == [
         {"rows": (n, n + 1)} for n in range(UNITS)
     ]
-    assert [epoch.counters["rows"].given for epoch in past.history.epochs if epoch.units] == [4, 4, 2, 3, 4, 3]
+    assert [epoch.counters["rows"].given for epoch in past.history.epochs if epoch.units] == [
+        4,
+        4,
+        2,
+        3,
+        4,
+        3,
+    ]
     assert run.result("S").to_pylist() == totals()
     plain = spark.read.parquet(source).filter("n % 3 = 1").selectExpr("sum(n) AS s", "count(*) AS c")
     assert_same(plain, run.result("A"))
@@ -121,7 +129,9 @@ def test_a_recording_with_cut_files_needs_a_reader_that_knows_them(
     whole = native.run(spark=spark, record=tmp_path, progress=False, epoch_bytes=1)
     assert reader(whole.recording) == WHOLE_FILES
     with sv.open(whole.recording) as past:
-        assert [epoch.units for epoch in past.history.epochs] == [{"rows": (n, n + 1)} for n in range(len(FILES))]
+        assert [epoch.units for epoch in past.history.epochs] == [
+            {"rows": (n, n + 1)} for n in range(len(FILES))
+        ]
 
 
 @pytest.mark.parametrize("spark_reads", [False, True])
@@ -150,10 +160,14 @@ def test_a_fork_goes_on_from_any_tuple_and_can_be_forked(
     assert fork.result("S").to_pylist() == totals(6, 100)
     assert fork.result("A").to_pylist() == run.result("A").to_pylist()
     sources = json.loads(Path(fork.recording, "sources.json").read_text())["rows"]
-    assert len(sources["units"]) == len(FILES) + 3  # what is before the unit, its two parts, and what is behind
+    assert (
+        len(sources["units"]) == len(FILES) + 3
+    )  # what is before the unit, its two parts, and what is behind
     with sv.open(fork.recording, spark=spark) as within:
         for tuples in (3, 6, 7, 9, 12, ROWS):
-            assert within.jump("sum", tuples=tuples).state("sum")["total"] == totals(6, 100)[tuples - 1]["total"]
+            assert (
+                within.jump("sum", tuples=tuples).state("sum")["total"] == totals(6, 100)[tuples - 1]["total"]
+            )
         again = within.jump("sum", tuples=9).fork({"sum": Sum(weight=1)}, record=tmp_path)
         rows = totals(6, 100)[:9]
         rows += [{"n": n, "total": rows[-1]["total"] + sum(range(9, n + 1))} for n in range(9, ROWS)]
@@ -234,21 +248,3 @@ def test_a_build_side_is_read_whole_however_its_source_is_cut(
         fork = past.jump("sum", tuples=6).fork({"sum": Sum(weight=100)}, record=tmp_path)
     found = sorted((row["n"], row["total"], row["noise"]) for row in fork.result("S").to_pylist())
     assert found == [(row["n"], row["total"], str(row["n"]) * 20) for row in totals(6, 100)]
-
-
-def test_epochs_inside_a_file_compile_to_the_same_code(
-    source: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, run: Any
-) -> None:
-    """Numbers that differ from epoch to epoch are handed to the code, not written into it."""
-    from samovar.runtime.sources.units import read_units
-
-    rows = read_sources(sv.open(run.recording)._recording)["rows"]
-
-    def code(units: range) -> str:
-        df: DataFrame = read_units(spark, rows, units, positions=True)
-        plan = df._jdf.queryExecution().executedPlan()
-        return str(spark._jvm.org.apache.spark.sql.execution.debug.package.codegenString(plan)).split(
-            "Generated code:"
-        )[1]
-
-    assert code(range(0, 1)) == code(range(1, 2)) == code(range(4, 5))

@@ -63,7 +63,9 @@ def test_some_units_are_read_file_by_file(rows: list[int], grain: int, data: st.
 
 
 @given(counts, grains, st.data())
-def test_a_unit_gives_way_to_two_files_again_and_again(rows: list[int], grain: int, data: st.DataObject) -> None:
+def test_a_unit_gives_way_to_two_files_again_and_again(
+    rows: list[int], grain: int, data: st.DataObject
+) -> None:
     units = UnitList(files(rows), grain)
     content = rows_of(units)
     ends = units.ends[-1]
