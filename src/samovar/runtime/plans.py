@@ -23,7 +23,7 @@ from samovar.record.store import History, Recording
 from samovar.runtime import pickles
 from samovar.runtime.sources.chunks import restore_chunks
 from samovar.runtime.sources.input_files import check_unchanged
-from samovar.runtime.sources.units import Source, list_source, source_frame, source_schema, with_grain
+from samovar.runtime.sources.units import Source, list_source, source_frame, source_schema
 from samovar.runtime.spark.session import spark_session
 from samovar.runtime.spark.shared_storage import cores
 from samovar.runtime.workflow_file import is_code, read_code, read_graph, read_sources
@@ -177,12 +177,13 @@ def list_sources(
 ) -> dict[str, Source]:
     """The sources of a run with their units; rows that cannot be read again are copied into the recording."""
     folder = recording.path / "inputs"
-    python = any(map(is_code, graph.ops.values()))
+    fine = any(map(is_code, graph.ops.values()))
+    texts = (str(text).lower() for op in graph.ops.values() for text in op.expressions())
+    cuts = not any("input_file" in text for text in texts)  # a chunk has another name than its file
 
     def listed(number: int, op: Op) -> Source:
         live = graph.live.get(op.name)
-        source = list_source(session, op, number, live=live, keep_in=folder, note=note)
-        return with_grain(source) if python else source
+        return list_source(session, op, number, live=live, keep_in=folder, note=note, fine=fine, cuts=cuts)
 
     with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
         return {source.name: source for source in pool.map(listed, range(len(graph.sources)), graph.sources)}

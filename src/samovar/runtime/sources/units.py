@@ -83,6 +83,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What is read, file by file; in recordings without a grain each is a unit, which gave the field its name there."""
     grain: int = 0
     """Rows of a unit; 0: each span is one."""
+    fine: bool = False
+    """Whether text files are cut into small chunks."""
     files: tuple[Unit, ...] = ()
     kept: bool = False
     """Whether its rows were copied into the recording."""
@@ -136,11 +138,19 @@ def list_source(
     live: Any = None,
     keep_in: Path,
     note: Callable[[str], None] = lambda _: None,
+    fine: bool = False,
+    cuts: bool = True,
 ) -> Source:
-    """Find the units of a source. Raises SourceError when nothing is there to read."""
+    """Find the units of a source. Raises SourceError when nothing is there to read.
+
+    `fine`: for workflows with Python operators. These are slow for their bytes, so an epoch must be able to end inside
+    a file. `cuts`: whether chunks may take the place of large files.
+    """
     if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
-        return _list_files(spark, op, number, note)
-    return _keep(spark, op, number, live, keep_in)
+        source = _list_files(spark, op, number, note, fine=fine, cuts=cuts)
+    else:
+        source = _keep(spark, op, number, live, keep_in)
+    return with_grain(source) if fine else source
 
 
 def first_file(spark: SparkSession, op: ops.Read) -> str:
@@ -160,10 +170,7 @@ def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
 
 
 def with_grain(source: Source) -> Source:
-    """The source with its files cut into units of some rows, if the files tell how many they have.
-
-    For workflows with Python operators: these are slow for their bytes, so an epoch must be able to end inside a file.
-    """
+    """The source with its files cut into units of some rows, if the files tell how many they have."""
     counted = source.format == "parquet" and not source.passes_over
     if not counted or any(span.rows is None for span in source.spans):
         return source
@@ -247,7 +254,9 @@ def row_ranges(source: Source, units: range) -> list[RowRange] | None:
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
+def _list_files(
+    spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None], *, fine: bool, cuts: bool
+) -> Source:
     if not op.path:
         raise SourceError("Expected a path to read, got none.", operator=op.name)
     files = [file for path in op.path for file in _files_at(spark, op, path)]
@@ -263,7 +272,9 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
     if op.format == "parquet":
         files = _with_rows(files, op.name)
     spans = (
-        tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+        tuple(files)
+        if base or not cuts
+        else tuple(u for f in files for u in chunked(spark, f, op.format, options, note, fine=fine))
     )
     return Source(
         name=op.name,
@@ -273,6 +284,7 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
         options=options,
         base=base,
         spans=spans,
+        fine=fine and op.format != "parquet",
         files=tuple(files),
     )
 
