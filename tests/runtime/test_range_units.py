@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from tests.oracle.support import assert_same, write_files
 
@@ -248,3 +249,30 @@ def test_a_build_side_is_read_whole_however_its_source_is_cut(
         fork = past.jump("sum", tuples=6).fork({"sum": Sum(weight=100)}, record=tmp_path)
     found = sorted((row["n"], row["total"], row["noise"]) for row in fork.result("S").to_pylist())
     assert found == [(row["n"], row["total"], str(row["n"]) * 20) for row in totals(6, 100)]
+
+
+class Where(sv.Operator):
+    """The number of the task that a row is in."""
+
+    output = "n bigint, task int"
+    stateless = True
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row out for one row in."""
+        context = TaskContext.get()
+        yield {"n": row["n"], "task": context.partitionId() if context is not None else -1}
+
+
+def test_the_rows_of_a_part_of_a_file_go_to_all_tasks_of_a_stateless_operator_in_order(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = write_files(tmp_path / "in", pa.table({"n": range(ROWS)}), [ROWS])
+    flow = sv.Workflow("tasks")
+    flow.read.parquet(source, name="rows").apply(Where(), name="where").sink("S")
+    size = Path(source, "part-000.parquet").stat().st_size * 2 * GRAIN // ROWS + 1
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False, epoch_bytes=size)
+    rows = run.result("S").to_pylist()
+    assert [row["n"] for row in rows] == list(range(ROWS))
+    assert [row["task"] for row in rows[: 2 * GRAIN]] == [0] * GRAIN + [1] * GRAIN
+    with sv.open(run.recording, spark=spark) as past:
+        assert past.jump("where", tuples=10).last is not None

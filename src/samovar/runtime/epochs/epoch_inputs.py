@@ -142,6 +142,7 @@ class EpochInputs:
             units,
             positions=self.plan.width[source.name] > 0,
             corrupt=source.parses,
+            tasks=self._tasks(source),
         )
         if not source.parses:
             return df
@@ -151,6 +152,14 @@ class EpochInputs:
             self.corrupt[source.name] = (observation, units)
             df = df.observe(observation, F.count_if(bad).alias("bad"))
         return df.filter(~bad).drop(CORRUPT)
+
+    def _tasks(self, source: Source) -> int:
+        """How many tasks rows are dealt out to: before stateless Python operators nothing is shuffled."""
+        plan, level = self.plan, self.attempt.covers.low
+        heads = [n for n in plan.graph.ops if plan.shape(n) == "batches" and plan.placement.works(n, level)]
+        if any(up.name == source.name for n in heads for up in plan.graph.upstream(n)):
+            return int(plan.settings.get("parallelism", 1))
+        return 1
 
     def read_parts(
         self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]

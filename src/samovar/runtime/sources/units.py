@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlparse
@@ -53,13 +54,13 @@ __all__ = [
     "row_ranges",
     "source_frame",
     "source_schema",
-    "with_grain",
 ]
 
 CORRUPT = f"{HIDDEN}corrupt"
 """Our column for the text of rows that do not parse: users' columns have other names."""
 DEFAULT_CORRUPT = "_corrupt_record"
 """Spark's name for the same."""
+_TASK = f"{HIDDEN}task"
 _PASSING_OVER = (
     "pathglobfilter",
     "modifiedbefore",
@@ -150,7 +151,7 @@ def list_source(
         source = _list_files(spark, op, number, note, fine=fine, cuts=cuts)
     else:
         source = _keep(spark, op, number, live, keep_in)
-    return with_grain(source) if fine else source
+    return _with_grain(source) if fine else source
 
 
 def first_file(spark: SparkSession, op: ops.Read) -> str:
@@ -169,7 +170,7 @@ def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
     return source_frame(spark, op, live).schema
 
 
-def with_grain(source: Source) -> Source:
+def _with_grain(source: Source) -> Source:
     """The source with its files cut into units of some rows, if the files tell how many they have."""
     counted = source.format == "parquet" and not source.passes_over
     if not counted or any(span.rows is None for span in source.spans):
@@ -184,8 +185,12 @@ def read_units(
     *,
     positions: bool,
     corrupt: bool = False,
+    tasks: int = 1,
 ) -> DataFrame:
     """The rows of some units. `corrupt` adds the raw text of bad rows.
+
+    `tasks`: where units are parts of files, their rows are dealt out to so many tasks, in order. Spark divides a file
+    by its row groups, so that all rows of an epoch might come from one task.
 
     Numbers that differ from epoch to epoch stand in map literals only: Spark does not compile those into its code,
     which is then the same for all epochs.
@@ -207,9 +212,15 @@ def read_units(
     spans_of_units = source.units.spans_of(units)
     for spans in _apart(spans_of_units) if source.format == "parquet" else [spans_of_units]:
         df = reader.load([span.path for _, span in spans])
-        if any(span.file_rows is not None for _, span in spans):
+        parts = any(span.file_rows is not None for _, span in spans)
+        if parts:
             df = df.filter(_within(spans))
-        frames.append(_placed(df, source, spans) if positions else df)
+        deals = parts and tasks > 1
+        if deals:
+            df = df.withColumn(_TASK, F.expr(_share(spans, tasks)))
+        if positions:
+            df = _placed(df, source, spans)
+        frames.append(df.repartitionById(tasks, _TASK).drop(_TASK) if deals else df)
     return reduce(DataFrame.unionAll, frames)
 
 
@@ -229,6 +240,14 @@ def _within(spans: Sequence[tuple[int, Unit]]) -> str:
     first = number_by_file({span.path: span.first for _, span in spans})
     behind = number_by_file({span.path: span.first + (span.rows or 0) for _, span in spans})
     return f"{row} >= {first} AND {row} < {behind}"
+
+
+def _share(spans: Sequence[tuple[int, Unit]], tasks: int) -> str:
+    """SQL for the number of the task that gets a row: as many rows each, one task's behind those of the one before."""
+    before = [0, *accumulate(span.rows or 0 for _, span in spans)]
+    shift = number_by_file({span.path: n - span.first for n, (_, span) in zip(before, spans, strict=False)})
+    rows = number_by_file({span.path: before[-1] for _, span in spans})
+    return f"CAST((_metadata.row_index + {shift}) * {tasks} div {rows} AS INT)"
 
 
 def _placed(df: DataFrame, source: Source, spans: Sequence[tuple[int, Unit]]) -> DataFrame:
