@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.oracle.support import assert_same, write_files
 
 import samovar as sv
-from samovar.errors import SourceChanged
+from samovar.errors import ExpressionFailed, OperatorFailed, SourceChanged
 from samovar.record.log import FORMAT, WHOLE_FILES
 from samovar.replay.trace import leaf_rows
 from samovar.runtime.sources import unit_list
@@ -276,3 +276,37 @@ def test_the_rows_of_a_part_of_a_file_go_to_all_tasks_of_a_stateless_operator_in
     assert [row["task"] for row in rows[: 2 * GRAIN]] == [0] * GRAIN + [1] * GRAIN
     with sv.open(run.recording, spark=spark) as past:
         assert past.jump("where", tuples=10).last is not None
+
+
+class Refuse(Sum):
+    """Sums up to a row that it refuses."""
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[dict[str, Any]]:
+        """One row out for one row in."""
+        if row["n"] == 9:
+            raise ValueError("no nines")
+        yield from super().process(row, port)
+
+
+@pytest.mark.parametrize("size", [1, None])
+def test_a_failure_inside_a_file_is_found_at_its_tuple(
+    size: int | None, source: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = sv.Workflow("refuses")
+    flow.read.parquet(source, name="rows").apply(Refuse(), name="sum").sink("S")
+    with pytest.raises(OperatorFailed, match="no nines"):
+        flow.run(spark=spark, record=tmp_path, progress=False, epoch_bytes=size, run_id="failed")
+    with sv.open(tmp_path / "failed", spark=spark) as past:
+        assert past.failure().state("sum")["total"] == totals()[8]["total"]
+
+
+@pytest.mark.parametrize("size", [1, None])
+def test_the_row_on_which_an_expression_fails_is_found_inside_a_file(
+    size: int | None, source: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = sv.Workflow("divides")
+    rows = flow.read.parquet(source, name="rows").selectExpr("n", "100 div (n - 9) AS d", name="divide")
+    rows.apply(Sum(), name="sum").sink("S")
+    with pytest.raises(ExpressionFailed) as caught:
+        flow.run(spark=spark, record=tmp_path, progress=False, epoch_bytes=size)
+    assert caught.value.row["n"] == 9
