@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_a_damaged_recording_does_not_hide_the_others(
         lines[1] = lines[1].replace(b'"epoch"', b'"epich"', 1)
         log.write_bytes(b"".join(lines))
     elif damage == "newer":
-        body = lines[0][9:-1].replace(b'"format":2', b'"format":99')
+        body = re.sub(rb'"reader":\d+', b'"reader":99', lines[0][9:-1])
         log.write_bytes(b"%08x %s\n" % (zlib.crc32(body), body) + b"".join(lines[1:]))
     elif damage == "empty":
         log.write_bytes(b"")

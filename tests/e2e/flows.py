@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import samovar as sv
 
-__all__ = ["Enrich", "Gate", "Rank", "build", "everything", "payments"]
+__all__ = ["Enrich", "Gate", "Rank", "build", "everything", "file_bytes", "payments"]
 
 
 class Enrich(sv.Operator):
@@ -138,3 +138,8 @@ def everything(past: sv.Past, target: Path | None = None) -> dict[str, Any]:
         made["files"] = len(files)
         made["W"] = sorted(map(repr, pa.concat_tables(pq.read_table(f) for f in files).to_pylist()))
     return made
+
+
+def file_bytes(source: Path) -> int:
+    """The bytes of a file of the input: epochs of that size take a file each."""
+    return max(file.stat().st_size for file in source.iterdir())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.e2e.child import Child, wait_until
-from tests.e2e.flows import build, everything, payments
+from tests.e2e.flows import build, everything, file_bytes, payments
 
 import samovar as sv
 from samovar.record.log import EpochCommitted
@@ -28,7 +28,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, source: Path) -> dict[str, Any]:
     base = source.parent
-    run = build(source, base / "out").start(spark=spark, record=base / "runs", run_id="whole", epoch_bytes=1)
+    run = build(source, base / "out").start(
+        spark=spark, record=base / "runs", run_id="whole", epoch_bytes=file_bytes(source)
+    )
     run.wait(progress=False)
     return everything(sv.open(base / "runs" / "whole"), base / "out")
 
@@ -39,6 +41,7 @@ def _spec(folder: Path, source: Path, run: str, **more: Any) -> dict[str, Any]:
         "target": str(folder / "out"),
         "record": str(folder / "runs"),
         "run": run,
+        "epoch_bytes": file_bytes(source),
         **more,
     }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from tests.e2e.flows import build, everything, payments
+from tests.e2e.flows import build, everything, file_bytes, payments
 
 import samovar as sv
 from samovar.errors import OperatorFailed, RunError
@@ -47,7 +47,9 @@ def test_a_worker_killed_in_mid_epoch_costs_an_attempt_and_nothing_else(
     gates.mkdir()
     flow = build(source, tmp_path / "out", gates=gates, at=ROWS + 70)  # in the second epoch
     with caplog.at_level(logging.WARNING, "samovar"):
-        run = flow.start(spark=spark, record=tmp_path / "runs", run_id="killed", epoch_bytes=1)
+        run = flow.start(
+            spark=spark, record=tmp_path / "runs", run_id="killed", epoch_bytes=file_bytes(source)
+        )
         worker = psutil.Process(_wait_for(gates / "second.waits", run))
         assert "pyspark" in " ".join(worker.cmdline())
         assert len(sv.open(tmp_path / "runs" / "killed").history.epochs) == 1
@@ -57,7 +59,7 @@ def test_a_worker_killed_in_mid_epoch_costs_an_attempt_and_nothing_else(
     said = [r.getMessage() for r in caplog.records if "attempt" in r.getMessage()]
     assert said == ["run killed: epoch 1, attempt 1 of 3: a Python worker died"]
     build(source, tmp_path / "out2", gates=gates).run(
-        spark=spark, record=tmp_path / "runs", run_id="whole", epoch_bytes=1
+        spark=spark, record=tmp_path / "runs", run_id="whole", epoch_bytes=file_bytes(source)
     )
     killed = sv.open(tmp_path / "runs" / "killed")
     whole = everything(sv.open(tmp_path / "runs" / "whole"), tmp_path / "out2")
@@ -94,7 +96,7 @@ def _start(how: str, folder: Path, source: Path, spark: SparkSession) -> sv.Run:
     flow = sv.Workflow("crash")
     paid = flow.read.parquet(str(source), name="paid")
     paid.apply(Suicidal(str(folder / "marks"), ROWS + 5, how), name="bad").sink("S")
-    run: sv.Run = flow.start(spark=spark, record=folder / "runs", run_id="r", epoch_bytes=1)
+    run: sv.Run = flow.start(spark=spark, record=folder / "runs", run_id="r", epoch_bytes=file_bytes(source))
     return run
 
 

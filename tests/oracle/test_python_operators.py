@@ -19,6 +19,7 @@ from tests.oracle.operators import CountedBatches, Echo, Mapped, Order, Ports, R
 from tests.oracle.support import ALL_AT_ONCE, ONE_FILE, epoch_sizes, rows_of, run_flow, write_files
 
 import samovar as sv
+from samovar.runtime.sources import unit_list
 
 ROWS = 23
 
@@ -33,6 +34,14 @@ def table(name: str, rows: int = ROWS) -> pa.Table:
             "list": pa.array([list(range(i % 3)) for i in range(rows)], pa.list_(pa.int32())),
         }
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_units() -> Iterator[None]:
+    """Files are cut into units of five rows: the shortest epochs begin and end inside files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unit_list, "SMALLEST_GRAIN", 5)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,9 @@ from tests.oracle.travel_flows import PYTHON, Simulation, draw_flow
 import samovar as sv
 from samovar.replay.state.windows import Windows
 from samovar.replay.trace.leaves import Leaves
+from samovar.runtime.sources import unit_list
+from samovar.runtime.sources.units import Source
+from samovar.runtime.workflow_file import read_sources
 
 COMMON = settings(
     deadline=None,
@@ -72,15 +75,25 @@ def world(spark: SparkSession, seed: int, window: int | None) -> Iterator[World]
             patch.setattr(Windows, "size", window)
             patch.setattr(Windows, "margin", max(1, window // 3))
             patch.setattr(Leaves, "smallest", seed % 3)  # else all rows lie in one chunk
+        if grain := (0, 3, 2)[seed // 3 % 3]:
+            patch.setattr(unit_list, "SMALLEST_GRAIN", grain)
         drawn = draw_flow(rnd, Path(folder) / "data")
         size = rnd.choice([ONE_FILE, ALL_AT_ONCE])
         say = note if currently_in_test_context() else print
-        say(f"seed {seed}, epochs of {size} bytes, windows of {window}\n{drawn}")
+        say(
+            f"seed {seed}, epochs of {size} bytes, windows of {window}, units of {grain or 'all'} rows\n{drawn}"
+        )
         run = drawn.build().run(spark=spark, record=Path(folder) / "runs", epoch_bytes=size, progress=False)
         past = sv.open(run.recording, spark=spark)
         epochs = [e.units for e in past.history.epochs if e.level == 0]
-        yield World(run, past, Simulation(drawn, epochs), rnd)
+        units = {name: rows for name, rows in map(_units, read_sources(past._recording).values()) if rows}
+        yield World(run, past, Simulation(drawn, epochs, units), rnd)
         past.close()
+
+
+def _units(source: Source) -> tuple[str, list[int]]:
+    """The numbers of rows of a source's units; none where its files do not tell them."""
+    return source.name, [source.units[n].rows or 0 for n in range(len(source.units))] if source.grain else []
 
 
 # --- judges ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -332,10 +332,18 @@ class Steps:
 
 
 class Simulation:
-    """A whole run. `steps[op]` for operators that work while their input streams."""
+    """A whole run. `steps[op]` for operators that work while their input streams.
 
-    def __init__(self, drawn: Drawn, epochs: Sequence[Mapping[str, tuple[int, int]]]) -> None:
-        self.specs = drawn.specs
+    `units`: the rows of each unit, of sources whose files are cut into several.
+    """
+
+    def __init__(
+        self,
+        drawn: Drawn,
+        epochs: Sequence[Mapping[str, tuple[int, int]]],
+        units: Mapping[str, Sequence[int]],
+    ) -> None:
+        self.specs = {n: replace(s, cuts=tuple(units.get(n, s.cuts))) for n, s in drawn.specs.items()}
         self.rank = {n: i for i, n in enumerate(drawn.specs)}
         self.steps: dict[str, Steps] = {}
         self.results: dict[str, list[Row]] = {}

@@ -81,7 +81,7 @@ def test_rows_of_every_type_are_those_that_spark_reads(
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
         source = past._session.tracer.sources["rows"]
         windows = [Window(place(low), place(high)) for low, high in WINDOWS]
-        assert all(leaf_rows.excerpt(spark, source, w, 0, 2) is not None for w in windows)
+        assert all(leaf_rows.excerpt(spark, source, w, range(2)) is not None for w in windows)
         read = {(w, name): rows_of(past, w, name) for w in windows for name in ("rows", "even")}
         assert [len(read[w, "rows"]) for w in windows] == [100, 7, 1, 17, 1]
         monkeypatch.setattr(past_epoch, "excerpt", lambda *_: None)
@@ -100,7 +100,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     few = Window(place((0, 3)), place((0, 9)))
     with given as past:
         tracer = past._session.tracer
-        assert leaf_rows.excerpt(spark, tracer.sources["rows"], few, 0, 2) is None
+        assert leaf_rows.excerpt(spark, tracer.sources["rows"], few, range(2)) is None
         assert len(rows_of(past, few, "rows")) == 6
         assert past.jump("even", tuples=80).last.row["n"] == 79
     old = table(0, ROWS).drop_columns(["at"])
@@ -109,7 +109,7 @@ def test_what_spark_reads_in_its_own_way_is_left_to_spark(
     pq.write_table(old, folder / "in" / "1.parquet", use_deprecated_int96_timestamps=True)
     with opened(spark, folder, lambda read: read.parquet(str(folder / "in"), name="rows")) as past:
         source = past._session.tracer.sources["rows"]
-        assert leaf_rows.excerpt(spark, source, few, 0, 2) is None
+        assert leaf_rows.excerpt(spark, source, few, range(2)) is None
         assert len(rows_of(past, few, "rows")) == 6
         monkeypatch.setattr(leaf_rows, "MOST", 5)
-        assert leaf_rows._ranges(source, few, 0, 2) is None
+        assert leaf_rows._ranges(source, few, range(2)) is None

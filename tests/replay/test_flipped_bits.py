@@ -112,8 +112,11 @@ def _main(spark: Any, folder: Path) -> Path:
     made.sink("S")
     made.groupBy("key").agg("sum(total) AS total", name="A").sink("T")
     made.withColumn("luck", "rand()", name="V").filter("luck >= 0", name="W").sink("U")
+    file = max(
+        path.stat().st_size for path in (folder / "in").iterdir()
+    )  # an epoch a file, with marks inside
     run = flow.run(
-        spark=spark, record=folder / "runs", epoch_bytes=1, marks="every", progress=False, run_id="main"
+        spark=spark, record=folder / "runs", epoch_bytes=file, marks="every", progress=False, run_id="main"
     )
     return Path(str(run.recording))
 

@@ -21,6 +21,7 @@ class Told(Leaves):
 
     def __init__(self, told: list[RowRange]) -> None:
         self.told = told
+        self._sums = {}
 
     def runs(self, segment: Segment) -> list[RowRange]:
         return self.told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pytest
 
 import samovar as sv
 from samovar.runtime.folders import cache_folder
+from samovar.runtime.sources import chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,6 +152,45 @@ def test_chunks_are_used_again_and_cut_anew_when_the_file_changes(
     assert len(_cached()) > len(first)
 
 
+@pytest.mark.parametrize("python", [False, True])
+def test_text_is_cut_into_small_chunks_for_python_operators_alone(
+    python: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SAMOVAR_LARGE_FILE")
+    monkeypatch.setattr(chunks, "FINE_LARGE", 8000)
+    monkeypatch.setattr(chunks, "FINE_CHUNK", 3000)
+    path = tmp_path / "in.csv"
+    _csv(path, _rows())
+    flow = sv.Workflow("w")
+    rows = flow.read.csv(str(path), schema="id bigint, text string", header=True, name="in")
+    if not python:
+        rows.sink("S")
+        assert flow.run(spark=spark, record=tmp_path / "runs", epoch_bytes=1).result("S").num_rows == ROWS
+        assert not _cached()
+        return
+    rows.apply(Collect(), name="order").sink("S")
+    run = flow.start(spark=spark, record=tmp_path / "runs", epoch_bytes=path.stat().st_size // 3)
+    run.on_progress(lambda _: run.stop(wait=False))
+    run.wait_ended(60)
+    assert len(_cached()) > path.stat().st_size // 3000
+    shutil.rmtree(tmp_path / "cache")  # cut again as they were
+    with sv.open(run.recording) as past:
+        assert len(past.history.epochs) < 4
+        got = sorted(past.resume(spark).result("S").to_pylist(), key=lambda row: row["n"])
+    assert [json.loads(row["row"]) for row in got] == _rows()
+
+
+def test_names_of_files_are_those_of_the_files_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    _csv(path, _rows())
+    flow = sv.Workflow("w")
+    read = flow.read.csv(str(path), schema="id bigint, text string", header=True, name="in")
+    read.selectExpr("input_file_name() AS file").distinct().sink("S")
+    assert flow.run(spark=spark, record=tmp_path / "runs").result("S").to_pylist() == [
+        {"file": path.as_uri()}
+    ]
+
+
 def test_what_cannot_be_cut_safely_stays_whole(spark: SparkSession, tmp_path: Path) -> None:
     import gzip
 
@@ -167,8 +208,6 @@ def test_what_cannot_be_cut_safely_stays_whole(spark: SparkSession, tmp_path: Pa
 def test_chunks_that_are_gone_when_a_run_is_resumed_are_cut_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    import shutil
-
     path = tmp_path / "in.parquet"
     _parquet(path, _rows())
     flow = sv.Workflow("w")

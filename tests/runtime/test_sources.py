@@ -114,7 +114,7 @@ def test_a_live_dataframe_is_copied_so_that_the_run_can_be_resumed_without_it(
     past = sv.open(str(run.recording))
     kept = read_sources(past._recording)["live"]
     assert kept.kept
-    assert sum(u.rows or 0 for u in kept.units) == 20
+    assert sum(u.rows or 0 for u in kept.spans) == 20
     assert sorted(past.resume(spark).result("S").column("n").to_pylist()) == list(range(20))
 
 
@@ -125,6 +125,6 @@ def test_a_copied_input_that_is_damaged_is_not_taken_for_whole(spark: SparkSessi
     run.on_progress(lambda _: run.stop(wait=False))
     run.wait_ended(60)
     past = sv.open(str(run.recording))
-    Path(read_sources(past._recording)["live"].units[-1].path).unlink()
+    Path(read_sources(past._recording)["live"].spans[-1].path).unlink()
     with pytest.raises(SourceChanged, match="is gone"):
         past.resume(spark)

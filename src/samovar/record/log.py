@@ -26,6 +26,7 @@ from samovar.record.digests import Digest
 
 __all__ = [
     "FORMAT",
+    "WHOLE_FILES",
     "Counters",
     "EpochCommitted",
     "EpochFailed",
@@ -44,8 +45,13 @@ __all__ = [
     "read_log",
 ]
 
-FORMAT = 2
-"""The newest format this Samovar writes and reads. 2: facts name files with digests, a resume may cut epochs off."""
+FORMAT = 3
+"""The newest format this Samovar writes and reads.
+
+2: facts name files with digests, a resume may cut epochs off. 3: a unit may be a range of rows inside a file.
+"""
+WHOLE_FILES = 2
+"""The format whose readers can read a recording in which every unit is a file or chunk."""
 
 
 class Counters(msgspec.Struct, frozen=True, array_like=True):

@@ -4,7 +4,7 @@
       LOCK, WRITER    held (flock) by the process that writes; names that process, for file systems without locks
       log.jsonl       the facts (see log.py)
       workflow.json   the workflow as it was
-      sources.json    every source's units: path, size, time, rows
+      sources.json    every source's files: path, size, time, rows; how many rows a unit has
       code/           live Python operators and functions, pickled by value
       inputs/         rows of sources that cannot be read again
       epochs/000007-1f3a9c22/
@@ -163,9 +163,12 @@ class History:
 
     def taken(self, level: int, source: str) -> int:
         """How many units of a source the epochs of a level have taken."""
-        return max(
-            (e.units[source][1] for e in self.epochs if e.level == level and source in e.units), default=0
-        )
+        for epoch in reversed(self.epochs):  # the newest one tells, and mostly at once
+            if epoch.level < level:
+                break
+            if epoch.level == level and source in epoch.units:
+                return epoch.units[source][1]
+        return 0
 
     def epochs_on(self, level: int) -> list[EpochCommitted]:
         """The committed epochs that worked on a level."""

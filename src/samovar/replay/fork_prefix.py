@@ -167,10 +167,9 @@ class _RowsFromMark:
     def _slice(self, name: str) -> DataFrame:
         inputs, source = self._epoch.inputs, self._epoch.context.sources[name]
         start, stop = self._epoch.attempt.covers.units.get(name, (0, 0))
-        inputs.note_size(source, source.units[start:stop])
+        inputs.note_size(source, range(start, stop))
         behind = Window(self._start).units(source.number, start, stop)
-        units = source.units[behind.start : behind.stop]
-        return self._cut(inputs.read(source, units, behind.start)) if units else inputs.nothing(name)
+        return self._cut(inputs.read(source, behind)) if behind else inputs.nothing(name)
 
     def _cut(self, df: DataFrame) -> DataFrame:
         return df.filter(at_or_behind(df, self._start))

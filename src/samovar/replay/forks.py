@@ -3,7 +3,8 @@
 The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive
 the parent). The tuples of the moment's epoch that come before the moment become an epoch of the fork, with the old
 logic: computed from the last mark on, with the rows kept there, or else from the epoch's start (see fork_prefix.py).
-The input file that the moment lies in is cut in two there. Then the new logic goes on from the state of the old logic.
+The unit of input that the moment lies in is written as two files, which take its place. Then the new logic goes on from
+the state of the old logic.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ from samovar.runtime.pickles import by_value
 from samovar.runtime.plans import Plans, plans_of
 from samovar.runtime.run import Run
 from samovar.runtime.run_thread import PreparedRun
-from samovar.runtime.sources.units import Source, Unit, read_units
+from samovar.runtime.sources.unit_list import Unit
+from samovar.runtime.sources.units import Source, read_units
 from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import write_down
 from samovar.text import quote_name
@@ -105,7 +107,13 @@ def _prepared(
     assert fork.log is not None
     sources, split = _split(tracer, cut, fork, row)
     first = first_fact(
-        fork, graph.name, started.options, at=time.time(), spark=started.spark, parent=parent.run_id
+        fork,
+        graph.name,
+        started.options,
+        sources.values(),
+        at=time.time(),
+        spark=started.spark,
+        parent=parent.run_id,
     )
     published = {f"results/{slug_unique(name)}/" for name in tracer.history.published}
     shared = [_shifted(fact, split, published) for fact in tracer.history.epochs[: cut.segment.epoch]]
@@ -341,8 +349,7 @@ def _split(
         return sources, None
     folder = fork.path / "inputs" / f"{slug_unique(source.name)}-cut"
     parts = _write_parts(tracer, source, unit, folder, index, row or {})
-    units = (*source.units[:unit], *parts, *source.units[unit + 1 :])
-    sources[source.name] = msgspec.structs.replace(source, units=units)
+    sources[source.name] = msgspec.structs.replace(source, spans=source.units.split(unit, parts))
     return sources, (source.name, unit)
 
 
@@ -350,7 +357,7 @@ def _write_parts(
     tracer: Tracer, source: Source, unit: int, folder: Path, index: int, edit: Edit
 ) -> list[Unit]:
     """A unit's rows before a row, and from that row on, with the row edited: two files, written by one job."""
-    df = read_units(tracer.spark, source, source.units[unit : unit + 1], unit, positions=True)
+    df = read_units(tracer.spark, source, range(unit, unit + 1), positions=True)
     order = hidden(df)
     place = F.col(order[-1])
     first = pack(unit, index)

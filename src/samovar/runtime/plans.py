@@ -177,9 +177,13 @@ def list_sources(
 ) -> dict[str, Source]:
     """The sources of a run with their units; rows that cannot be read again are copied into the recording."""
     folder = recording.path / "inputs"
+    fine = any(map(is_code, graph.ops.values()))
+    texts = (str(text).lower() for op in graph.ops.values() for text in op.expressions())
+    cuts = not any("input_file" in text for text in texts)  # a chunk has another name than its file
 
     def listed(number: int, op: Op) -> Source:
-        return list_source(session, op, number, live=graph.live.get(op.name), keep_in=folder, note=note)
+        live = graph.live.get(op.name)
+        return list_source(session, op, number, live=live, keep_in=folder, note=note, fine=fine, cuts=cuts)
 
     with ThreadPoolExecutor(4) as pool:  # finding a schema is mostly waiting
         return {source.name: source for source in pool.map(listed, range(len(graph.sources)), graph.sources)}

@@ -278,6 +278,6 @@ class RunThread:
         for level in range(self.context.plan.placement.levels):
             for stream in streams_of(self.context, level):
                 if stream.name in self.context.sources:
-                    total += sum(stream.sizes)
-                    done += sum(stream.sizes[: stream.taken])
+                    total += stream.size
+                    done += stream.done
         return done / total if total else 0.0

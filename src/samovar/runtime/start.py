@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from samovar.errors import StorageProblem
 from samovar.graph.workflow import Graph, Marks, OnError, Workflow
 from samovar.ids import VERSION, new_run_id
 from samovar.record.addresses import local_folder
-from samovar.record.log import FORMAT, RunStarted
+from samovar.record.log import FORMAT, WHOLE_FILES, RunStarted
 from samovar.record.store import History, Recording
 from samovar.runtime import pickles
 from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
@@ -37,7 +37,7 @@ from samovar.runtime.rollback import take_up
 from samovar.runtime.run import Run
 from samovar.runtime.run_options import check_options, remove_if_empty
 from samovar.runtime.run_thread import PreparedRun, Services
-from samovar.runtime.sources.units import source_schema
+from samovar.runtime.sources.units import Source, source_schema
 from samovar.runtime.spark.session import spark_session
 from samovar.runtime.spark.shared_storage import SharedStorage, cores
 from samovar.runtime.workflow_file import is_code, write_down
@@ -71,6 +71,7 @@ def first_fact(
     recording: Recording,
     workflow: str,
     options: dict[str, Any],
+    sources: Iterable[Source],
     *,
     at: float,
     spark: str = spark_version,
@@ -80,6 +81,7 @@ def first_fact(
     return RunStarted(
         at=at,
         format=FORMAT,
+        reader=FORMAT if any(source.grain for source in sources) else WHOLE_FILES,
         run=recording.run_id,
         workflow=workflow,
         samovar=VERSION,
@@ -175,7 +177,7 @@ def _new_run(
     plan = make_plan(session, analysis, sizes, buckets=buckets, settings=settings)
     code = {n: pickles.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])}
     write_down(recording, written or analysis.graph, sources, code)
-    fact = first_fact(recording, graph.name, {**options, **settings}, at=now)
+    fact = first_fact(recording, graph.name, {**options, **settings}, sources.values(), at=now)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
     progress = RunProgress(recording.history(), storage)

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from samovar.control.client import forget_clients
 from samovar.graph import operators as ops
 from samovar.ids import BUCKET, CONTROL, HIDDEN, PORT
-from samovar.positions import PAD, is_position_column, pack, position_columns
+from samovar.positions import PAD, is_position_column, position_columns
 from samovar.record.store import slug_unique
 from samovar.runtime.epochs.attempt import Attempt, chain_task
 from samovar.runtime.exchange.partition import in_partition
@@ -139,13 +139,12 @@ def _read(attempt: Attempt, name: str) -> pa.Table:
     """The rows of a source's units that belong to an epoch."""
     source = attempt.context.sources[name]
     schema = to_arrow_schema(source.struct, timezone="UTC")
-    start, stop = attempt.covers.units.get(name, (0, 0))
     tables = []
-    for number in range(start, stop):
-        table = pq.read_table(source.units[number].path, partitioning=None).select(schema.names).cast(schema)
+    for number, span in source.units.spans_of(range(*attempt.covers.units.get(name, (0, 0)))):
+        table = pq.read_table(span.path, partitioning=None).select(schema.names).cast(schema)
+        table = table.slice(span.first, span.rows)
         if attempt.plan.width[name]:
-            first = pack(number, 0)
-            places = [[source.number] * table.num_rows, range(first, first + table.num_rows)]
+            places = [[source.number] * table.num_rows, source.units.places(number, range(table.num_rows))]
             table = _with_numbers(table, dict(zip(position_columns(2), places, strict=True)))
         tables.append(table)
     if not tables:

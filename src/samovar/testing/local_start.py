@@ -38,7 +38,8 @@ from samovar.runtime.plans import LOCAL, made_live
 from samovar.runtime.run import Run
 from samovar.runtime.run_options import check_options
 from samovar.runtime.run_thread import PreparedRun
-from samovar.runtime.sources.units import Source, Unit
+from samovar.runtime.sources.unit_list import Unit
+from samovar.runtime.sources.units import Source
 from samovar.runtime.start import first_fact, launch
 from samovar.runtime.workflow_file import is_code, write_down
 from samovar.testing.local_jobs import LocalJobs, key_column
@@ -136,7 +137,7 @@ def _context(
     plan = make_plan(spark, analysis, sizes, buckets=key_partitions, settings=settings)
     code = {name: by_value(live, name) for name, live in graph.live.items() if is_code(graph.ops[name])}
     write_down(recording, graph, sources, code)
-    fact = first_fact(recording, graph.name, {**options, **settings}, at=now, spark=LOCAL)
+    fact = first_fact(recording, graph.name, {**options, **settings}, sources.values(), at=now, spark=LOCAL)
     assert recording.log is not None
     recording.log.append(msgspec.structs.replace(fact, files=recording.sealed_start()))
     logic, progress = Logic(plan, code), RunProgress(recording.history())
@@ -197,7 +198,7 @@ def _source(op: Op, number: int, given: Any, folder: Path) -> Source:
         rows = [dict(zip(schema.names, row, strict=True)) for row in op.rows]
         tables = [pa.Table.from_pylist(rows, schema=schema)]
     elif isinstance(op, ops.Read) and op.format == "parquet":
-        files = [_unit(file) for path in op.path for file in _parquet_files(path)]
+        files = [_file(file) for path in op.path for file in _parquet_files(path)]
         return _listed(op, number, files, kept=False)
     else:
         raise WorkflowError(
@@ -209,7 +210,7 @@ def _source(op: Op, number: int, given: Any, folder: Path) -> Source:
     folder.mkdir(parents=True)
     for i, table in enumerate(tables):
         pq.write_table(table, folder / f"{i:05d}.parquet")
-    return _listed(op, number, [_unit(file) for file in _parquet_files(str(folder))], kept=True)
+    return _listed(op, number, [_file(file) for file in _parquet_files(str(folder))], kept=True)
 
 
 def _tables(op: Op, given: Any) -> list[pa.Table]:
@@ -233,18 +234,17 @@ def _tables(op: Op, given: Any) -> list[pa.Table]:
     ]
 
 
-def _listed(op: Op, number: int, units: list[Unit], *, kept: bool) -> Source:
-    if not units:
+def _listed(op: Op, number: int, files: list[Unit], *, kept: bool) -> Source:
+    if not files:
         raise WorkflowError("Expected Parquet files to read, got none.", operator=op.name)
-    schema = from_arrow_schema(pq.read_schema(units[0].path))
-    files = () if kept else tuple(units)
+    schema = from_arrow_schema(pq.read_schema(files[0].path))
     return Source(
         name=op.name,
         number=number,
         format="parquet",
         schema=schema.json(),
-        units=tuple(units),
-        files=files,
+        spans=tuple(files),
+        files=() if kept else tuple(files),
         kept=kept,
     )
 
@@ -253,6 +253,6 @@ def _parquet_files(path: str) -> list[Path]:
     return sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]
 
 
-def _unit(file: Path) -> Unit:
+def _file(file: Path) -> Unit:
     stat = file.stat()
     return Unit(str(file.absolute()), stat.st_size, stat.st_mtime, pq.read_metadata(file).num_rows)

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from samovar.positions import ROW_WIDTH, Window, pack, position_columns
+from samovar.positions import ROW_WIDTH, Window, position_columns
+from samovar.runtime.sources.unit_list import Unit
 from samovar.runtime.sources.units import Source
 
 __all__ = ["excerpt"]
@@ -26,13 +27,13 @@ __all__ = ["excerpt"]
 MOST = 4096
 """Rows that are read this way: they become part of Spark's plan, which must stay small."""
 
-Range = tuple[int, int, int]
-"""A unit's number, its first row, and the row behind the last."""
+Range = tuple[int, Unit, range]
+"""Units of one file: the number of the first of them, what they consist of, and which of these rows are wanted."""
 
 
-def excerpt(spark: SparkSession, source: Source, window: Window, start: int, stop: int) -> DataFrame | None:
+def excerpt(spark: SparkSession, source: Source, window: Window, units: range) -> DataFrame | None:
     """The rows of some units of a source in a window, with positions; None: too many, or Spark must read them."""
-    ranges = _ranges(source, window, start, stop)
+    ranges = _ranges(source, window, units)
     if ranges is None or not _readable(spark, source):
         return None
     try:
@@ -46,34 +47,39 @@ def excerpt(spark: SparkSession, source: Source, window: Window, start: int, sto
     return spark.createDataFrame(pa.concat_tables(tables), StructType([*source.struct.fields, *fields]))
 
 
-def _ranges(source: Source, window: Window, start: int, stop: int) -> list[Range] | None:
-    """The rows of each unit that lie in a window; None when they are too many, or their number is not known."""
+def _ranges(source: Source, window: Window, units: range) -> list[Range] | None:
+    """The rows of each file that lie in a window; None when they are too many, or their number is not known."""
     if any(edge is not None and len(edge) != ROW_WIDTH for edge in (window.low, window.high)):
         return None
     ranges: list[Range] = []
-    for number in range(start, stop):
-        count = source.units[number].rows
-        if count is None:
+    touched = window.units(source.number, units.start, units.stop)
+    for number, span in source.units.spans_of(touched):
+        if span.rows is None:
             return None
-        if rows := window.rows(source.number, number, count):
-            ranges.append((number, rows.start, rows.stop))
-    return ranges if sum(behind - first for _, first, behind in ranges) <= MOST else None
+        # the window can begin in the first unit, and end in the last
+        grain = source.grain or span.rows
+        last = max(0, -(-span.rows // grain) - 1) if grain else 0
+        first = window.rows(source.number, number, min(grain, span.rows)).start
+        behind = last * grain + window.rows(source.number, number + last, span.rows - last * grain).stop
+        if rows := range(first, behind):
+            ranges.append((number, span, rows))
+    return ranges if sum(len(rows) for _, _, rows in ranges) <= MOST else None
 
 
 def _readable(spark: SparkSession, source: Source) -> bool:
     """Whether Spark's reader would return the values of a source's files unchanged."""
-    here = all(urlparse(unit.path).scheme == "" for unit in source.units)
+    here = all(urlparse(span.path).scheme == "" for span in source.spans)
     plain = source.format == "parquet" and not source.options and source.base is None
     mode = str(spark.conf.get("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED"))
     return here and plain and mode.upper() != "LEGACY"
 
 
-def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: int) -> pa.Table | None:
-    """Rows of one unit with their positions; None when its columns are not those of the source."""
-    unit = source.units[number]
-    if os.stat(unit.path).st_size != unit.size:
+def _rows(source: Source, wanted: pa.Schema, number: int, span: Unit, rows: range) -> pa.Table | None:
+    """Rows of one file with their positions; None when its columns are not those of the source."""
+    if os.stat(span.path).st_size != span.size:
         return None
-    with pq.ParquetFile(unit.path, memory_map=True) as file:
+    first, behind = span.first + rows.start, span.first + rows.stop
+    with pq.ParquetFile(span.path, memory_map=True) as file:
         metadata = file.metadata.metadata or {}
         if any(key.startswith(b"org.apache.spark.legacy") for key in metadata) or not _same_columns(
             file.schema_arrow, wanted
@@ -90,7 +96,7 @@ def _rows(source: Source, wanted: pa.Schema, number: int, first: int, behind: in
         table = file.read_row_groups(groups, columns=wanted.names).slice(first - skipped, behind - first)
     if table.num_rows != behind - first:
         return None
-    places = pa.array(range(pack(number, first), pack(number, behind)), pa.int64())
+    places = pa.array(source.units.places(number, rows), pa.int64())
     numbers = pa.array([source.number] * table.num_rows, pa.int64())
     columns = [table.column(name) for name in wanted.names]
     return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(ROW_WIDTH)])

@@ -6,14 +6,15 @@ produced before any window is a sum over chunks (see leaf_counts.py).
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from samovar.compile.plan import Plan
 from samovar.positions import ROW_BITS, Position, RowRange, chunk_of, chunk_start
 from samovar.replay.trace.segments import Segment, edges_of, leaves_of
-from samovar.runtime.sources.units import Source, stretches_of
+from samovar.runtime.sources.units import Source, row_ranges
 
 __all__ = ["Leaves"]
 
@@ -38,6 +39,8 @@ class Leaves:
     look: Looked
     mended: Mended
     _runs: dict[Segment, list[RowRange] | None] = field(default_factory=dict, init=False)
+    _sums: dict[Segment, list[int]] = field(default_factory=dict, init=False)
+    """The leaf tuples before each run, and before the end: a segment may have thousands of runs."""
 
     def runs(self, segment: Segment) -> list[RowRange] | None:
         """Leaf tuples as runs, if the number of rows of each file is known; else None."""
@@ -57,7 +60,7 @@ class Leaves:
     def runs_from(self, segment: Segment, leaf: str) -> list[RowRange] | None:
         """The runs of one leaf."""
         source = self.sources.get(leaf)
-        return None if source is None else stretches_of(source, *segment.units.get(leaf, (0, 0)))
+        return None if source is None else row_ranges(source, range(*segment.units.get(leaf, (0, 0))))
 
     def width(self, segment: Segment, widths: Mapping[str, int]) -> int:
         """How many parts of a position name the leaf tuple it comes from."""
@@ -107,11 +110,12 @@ class Leaves:
 
     def _nth(self, segment: Segment, rank: int) -> Position | None:
         """The position of a leaf tuple by its number in the segment, from 0; for segments that have runs."""
-        for source, first, rows in self.runs(segment) or ():
-            if rank < rows:
-                return source, first + rank
-            rank -= rows
-        return None
+        if rank >= self._rows(segment):
+            return None
+        sums = self._before_runs(segment)
+        i = bisect_right(sums, rank) - 1
+        source, first, _ = (self.runs(segment) or ())[i]
+        return source, first + rank - sums[i]
 
     def edge_after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
         """The first edge of a chunk that lies at least `count` tuples after a position; None: the end."""
@@ -150,12 +154,18 @@ class Leaves:
 
     def _rows(self, segment: Segment) -> int:
         """How many leaf tuples a segment has; for segments that have runs."""
-        return sum(rows for _, _, rows in self.runs(segment) or ())
+        return self._before_runs(segment)[-1]
+
+    def _before_runs(self, segment: Segment) -> list[int]:
+        if segment not in self._sums:
+            self._sums[segment] = [0, *accumulate(rows for _, _, rows in self.runs(segment) or ())]
+        return self._sums[segment]
 
     def rows_before(self, segment: Segment, at: Position) -> int:
         """How many leaf tuples lie before a position; for segments that have runs."""
-        total = 0
-        for source, first, rows in self.runs(segment) or ():
-            if (source, first) < at:
-                total += min(rows, at[1] - first) if source == at[0] else rows
-        return total
+        runs, sums = self.runs(segment) or [], self._before_runs(segment)
+        i = bisect_left(runs, at) - 1  # the last run that begins before the position
+        if i < 0:
+            return 0
+        source, first, rows = runs[i]
+        return sums[i] + (min(rows, at[1] - first) if source == at[0] else rows)

@@ -35,7 +35,7 @@ from samovar.runtime.exchange.code_switch import read_switches
 from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
-from samovar.runtime.sources.units import file_ordinal
+from samovar.runtime.sources.units import number_by_file
 
 __all__ = ["PastEpoch", "PastWindow", "RecordedEpoch", "WindowView"]
 
@@ -231,17 +231,16 @@ class PastWindow:
             return self.frames.empty(name)
         if source is None:
             return self._cut(self._stashed(name, start, stop))
-        units = source.units[start:stop]
+        units = range(start, stop)
         if source.format == "parquet":
-            touched = Window(self.start, self.window.high).units(source.number, start, stop)
-            units, start = source.units[touched.start : touched.stop], touched.start
+            units = Window(self.start, self.window.high).units(source.number, start, stop)
         if not units:
             return self.frames.empty(name)
         if self.view.near:
-            few = excerpt(self.context.spark, source, self.window, start, start + len(units))
+            few = excerpt(self.context.spark, source, self.window, units)
             if few is not None:
                 return few
-        df = self._cut(self._inputs.read(source, units, start))
+        df = self._cut(self._inputs.read(source, units))
         return self.kept.keep(df) if self.view.near else df  # every operator's rows are made from these
 
     def _stashed(self, name: str, start: int, stop: int) -> DataFrame:
@@ -254,7 +253,7 @@ class PastWindow:
         folders = self.context.recording.parts("stash", name, epochs)
         files = [str(f) for folder in folders for f in sorted(folder.glob("*.parquet"))]
         group = STASH + list(self.plan.graph.ops).index(name)
-        file = file_ordinal({f: i for i, f in enumerate(files)})
+        file = number_by_file({f: i for i, f in enumerate(files)})
         plain = StructType([StructField(f"c{i}", f.dataType, True) for i, f in enumerate(schema.fields)])
         stored = self.context.spark.read.schema(plain).options(**CHECKED).parquet(*files)
         parts = [str(group), packed_sql(file, "_metadata.row_index")]

@@ -20,7 +20,8 @@ from samovar.runtime.exchange.task import Task
 from samovar.runtime.parquet_files import CHECKED, rows_in, stored_as, writer_into
 from samovar.runtime.sources.input_files import check_files
 from samovar.runtime.sources.rejected_rows import bad_rows
-from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.sources.unit_list import Unit
+from samovar.runtime.sources.units import CORRUPT, Source, is_bad, read_units
 from samovar.runtime.worker.entry import batches_function, chain_function
 
 __all__ = ["EpochInputs"]
@@ -44,11 +45,11 @@ class EpochInputs:
         self.context = attempt.context
         self.plan = attempt.plan
         self.empty = empty or partial(empty_frame, self.context.spark)
-        self.corrupt: dict[str, tuple[Observation, tuple[Unit, ...]]] = {}
+        self.corrupt: dict[str, tuple[Observation, range]] = {}
         """Of sources whose rows are parsed: what counts the rows that do not parse, and the units they are in."""
         self._counts = counts
         self._complete = complete
-        self._read: list[tuple[Source, tuple[Unit, ...]]] = []
+        self._read: list[tuple[Source, list[Unit]]] = []
         """Input files that this epoch reads."""
 
     # --- what frames ask for ----------------------------------------------------------------------------------------
@@ -108,8 +109,8 @@ class EpochInputs:
                     self.context.recording.parts("stash", name, epochs)
                 )
             return self.read_parts("stash", name, self.nothing(name).schema, epochs)
-        self.note_size(source, source.units[start:stop])
-        return self.read(source, source.units[start:stop], start)
+        self.note_size(source, range(start, stop))
+        return self.read(source, range(start, stop))
 
     def _whole(self, name: str) -> DataFrame:
         source, placement = self.context.sources[name], self.plan.placement
@@ -117,39 +118,43 @@ class EpochInputs:
             self.context.progress.build_sides.sources[name] = source
         alone = self.attempt.covers.first and not placement.streams[name]
         here = bool(placement.whole[name]) and min(placement.whole[name]) >= self.attempt.covers.low
-        df = self._parsed(source, source.units, 0, counts_bad=alone and here)
+        every = range(len(source.units))
+        df = self._parsed(source, every, counts_bad=alone and here)
         if alone:
-            self.note_size(source, source.units)
+            self.note_size(source, every)
         return df
 
     def nothing(self, name: str) -> DataFrame:
         """An operator's output without rows."""
         return empty_output(self.plan, name, self.empty)
 
-    def note_size(self, source: Source, units: tuple[Unit, ...]) -> None:
+    def note_size(self, source: Source, units: range) -> None:
         """Count the rows of units whose files tell their number."""
-        if self._counts is None or source.passes_over or any(u.rows is None for u in units):
+        if self._counts is None or source.passes_over:
             return
-        self._counts.measured[source.name, None] = sum(u.rows or 0 for u in units)
+        rows = [span.rows for _, span in source.units.spans_of(units)]
+        if None not in rows:
+            self._counts.measured[source.name, None] = sum(n or 0 for n in rows)
 
-    def read(self, source: Source, units: tuple[Unit, ...], first: int) -> DataFrame:
-        """The rows of some units that parsed; `first` is the number of the first of them."""
+    def read(self, source: Source, units: range) -> DataFrame:
+        """The rows of some units that parsed."""
         # a source may be read again on a higher level: its bad rows count once
         lowest = min(self.plan.placement.streams[source.name])
-        return self._parsed(source, units, first, counts_bad=self.attempt.covers.low == lowest)
+        return self._parsed(source, units, counts_bad=self.attempt.covers.low == lowest)
 
-    def _parsed(self, source: Source, units: tuple[Unit, ...], first: int, *, counts_bad: bool) -> DataFrame:
+    def _parsed(self, source: Source, units: range, *, counts_bad: bool) -> DataFrame:
         """The rows that parsed; the others are counted on the way, and fetched after the epoch if there are any."""
         if self._counts is not None:  # who only looks has checked the files before
-            self._read.append((source, units))
-            check_files(source, units, None)
+            files = [span for _, span in source.units.spans_of(units)]
+            self._read.append((source, files))
+            check_files(source, files, None)
         df = read_units(
             self.context.spark,
             source,
             units,
-            first,
             positions=self.plan.width[source.name] > 0,
             corrupt=source.parses,
+            tasks=self._tasks(source),
         )
         if not source.parses:
             return df
@@ -159,6 +164,14 @@ class EpochInputs:
             self.corrupt[source.name] = (observation, units)
             df = df.observe(observation, F.count_if(bad).alias("bad"))
         return df.filter(~bad).drop(CORRUPT)
+
+    def _tasks(self, source: Source) -> int:
+        """How many tasks rows are dealt out to: before stateless Python operators nothing is shuffled."""
+        plan, level = self.plan, self.attempt.covers.low
+        heads = [n for n in plan.graph.ops if plan.shape(n) == "batches" and plan.placement.works(n, level)]
+        if any(up.name == source.name for n in heads for up in plan.graph.upstream(n)):
+            return int(plan.settings.get("parallelism", 1))
+        return 1
 
     def read_parts(
         self, kind: str, name: str, schema: StructType, epochs: Iterable[EpochCommitted]
@@ -181,8 +194,8 @@ class EpochInputs:
         read: dict[str, tuple[Source, dict[str, Unit]]] = {}
         # sources read whole, also by epochs before: Spark may have read them again
         whole = self.context.progress.build_sides.sources.values()
-        for source, units in [*self._read, *((s, s.units) for s in whole)]:
-            read.setdefault(source.name, (source, {}))[1].update({u.path: u for u in units})
+        for source, files in [*self._read, *((s, s.spans) for s in whole)]:
+            read.setdefault(source.name, (source, {}))[1].update({f.path: f for f in files})
         for source, by_path in read.values():
             check_files(source, by_path.values(), self.context.spark)
 

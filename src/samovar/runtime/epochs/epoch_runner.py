@@ -14,8 +14,8 @@ import logging
 import math
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from samovar.compile.strategy import EpochRange
 from samovar.errors import RunError, RunStopped
@@ -28,6 +28,7 @@ from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
 from samovar.runtime.epochs.epoch_ahead import Pipeline, may_run_ahead
+from samovar.runtime.epochs.level_stream import LevelStream, take
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.code_switch import read_switch_records
@@ -37,9 +38,9 @@ from samovar.runtime.failures.explanation import what_was_lost
 from samovar.runtime.live.held_rows import hold_row
 from samovar.runtime.live.modification import apply_code, code_path, settle_switches
 from samovar.runtime.live.run_control import Steering
-from samovar.runtime.sources.units import stretches_of
+from samovar.runtime.sources.units import row_ranges
 
-__all__ = ["ATTEMPTS", "LevelStream", "commit_epoch", "run_levels", "streams_of"]
+__all__ = ["ATTEMPTS", "commit_epoch", "run_levels", "streams_of"]
 
 log = logging.getLogger("samovar.engine")
 
@@ -48,19 +49,6 @@ ATTEMPTS = 3
 
 A worker that dies of chance lives the second time; what kills it each time (too little memory) will not change.
 """
-
-
-@dataclass(frozen=True)
-class LevelStream:
-    """A source of a level: its units' sizes, in order, and how many are taken already."""
-
-    name: str
-    sizes: tuple[int, ...]
-    taken: int
-
-    @property
-    def remaining(self) -> int:
-        return sum(self.sizes[self.taken :])
 
 
 def streams_of(
@@ -75,18 +63,20 @@ def streams_of(
     for name in plan.placement.sources(level):
         source = context.sources.get(name)
         if source is not None:
-            sizes = tuple(u.size for u in source.units)
+            ends: Sequence[int] = source.units.ends
+            edges = source.units.edges if source.grain else None
             order = source.number
         else:
             at = plan.placement.level[name]
             epochs = history.epochs_on(at)
-            sizes = tuple(max(1, _folder_bytes(context, name, e)) for e in epochs)
+            ends = [0, *accumulate(max(1, _folder_bytes(context, name, e)) for e in epochs)]
+            edges = None
             ups = [
                 context.sources[u.name].number for u in plan.graph.upstream(name) if u.name in context.sources
             ]
             order = min(ups, default=0)
         taken = after[name][1] if after is not None and name in after else history.taken(level, name)
-        streams.append((order, LevelStream(name, sizes, taken)))
+        streams.append((order, LevelStream(name, ends, taken, edges)))
     return [stream for _, stream in sorted(streams, key=lambda pair: (pair[0], pair[1].name))]
 
 
@@ -153,8 +143,8 @@ def _run_level(
         streams = streams_of(context, low, after.units if after is not None else None) if low == high else []
         remaining = sum(s.remaining for s in streams)
         wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
-        units, size = _take(streams, wanted)
-        last = all(units[s.name][1] == len(s.sizes) for s in streams)
+        units, size = take(streams, wanted)
+        last = all(units[s.name][1] == s.units for s in streams)
         begins = first and after is None
         if begins and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
@@ -203,7 +193,7 @@ def _marks(
     ranges: list[RowRange] = []
     for name in plan.placement.sources(level):
         source = context.sources.get(name)
-        rows_of_units = None if source is None else stretches_of(source, *units.get(name, (0, 0)))
+        rows_of_units = None if source is None else row_ranges(source, range(*units.get(name, (0, 0))))
         if rows_of_units is None:
             return ()
         ranges += rows_of_units
@@ -383,20 +373,3 @@ def _mixed(context: RunContext, streams: list[LevelStream]) -> bool:
             return True
         reached = max(reached, last)
     return False
-
-
-def _take(streams: list[LevelStream], wanted: int) -> tuple[dict[str, tuple[int, int]], int]:
-    """The next units, source after source, up to the wanted size; at least one."""
-    units: dict[str, tuple[int, int]] = {}
-    total = 0
-    for stream in streams:
-        stop = stream.taken
-        while stop < len(stream.sizes) and (total == 0 or total + stream.sizes[stop] <= wanted):
-            total += stream.sizes[stop]
-            stop += 1
-        units[stream.name] = (stream.taken, stop)
-        if stop < len(stream.sizes):
-            for rest in streams[streams.index(stream) + 1 :]:
-                units[rest.name] = (rest.taken, rest.taken)
-            break
-    return units, total

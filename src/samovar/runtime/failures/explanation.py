@@ -186,7 +186,7 @@ def _source_problem(context: RunContext, op: Op, error: SparkError) -> SourceErr
     if "MALFORMED" in error.condition or "failfast" in str(source.options.get("mode", "")).lower():
         present, every = context.progress.present, (0, len(source.units))
         units = present.covers.units.get(op.name, every) if present is not None else every
-        bad = first_bad_row(context.spark, source, source.units[units[0] : units[1]] or source.units)
+        bad = first_bad_row(context.spark, source, range(*units) or range(*every))
         if bad is not None:
             file, line, text = bad
             return SourceError(

@@ -304,9 +304,11 @@ class RowSearch:
             start, stop = self.covers.units[name]
             if name != filled[-1] and _try(role.frame(self._probe({**others, name: (start, stop)}))) is None:
                 continue
-            while stop - start > 1:
+            source = self.context.sources.get(name)
+            edges = source.units.edges if source is not None else range(start, stop)
+            while between := [edge for edge in edges if start < edge < stop]:
                 self._in_time()
-                middle = (start + stop) // 2
+                middle = between[len(between) // 2]
                 if _try(role.frame(self._probe({**others, name: (start, middle)}))) is not None:
                     stop = middle
                 else:

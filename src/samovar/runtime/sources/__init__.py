@@ -1,1 +1,1 @@
-"""Sources as units in canonical order: files, chunks, generated rows, queries, rejected rows."""
+"""Sources as units in canonical order: files, chunks, ranges of rows, generated rows, queries, rejected rows."""

@@ -1,5 +1,7 @@
 """Large single files cut into chunks, once, in a cache.
 
+For workflows with Python operators, which are slow for their bytes, text files are cut into smaller ones.
+
 A Parquet file is cut by Spark (rows keep their order), a CSV, JSON-lines or text file where records end
 (see record_ends.py), each CSV chunk with the header. Chunks are cached by path, size and time of change, in
 `$SAMOVAR_CACHE` or `~/.cache/samovar`, and swept when unused for 30 days. Files that cannot be cut safely (compressed
@@ -29,7 +31,8 @@ from samovar.runtime.sources.record_ends import RecordLayout, layout_of, pieces
 from samovar.runtime.spark.shared_storage import check_shared
 
 if TYPE_CHECKING:
-    from samovar.runtime.sources.units import Source, Unit
+    from samovar.runtime.sources.unit_list import Unit
+    from samovar.runtime.sources.units import Source
 
 __all__ = ["chunked", "restore_chunks"]
 
@@ -37,22 +40,37 @@ LARGE = {"parquet": 96 << 20, "csv": 256 << 20, "json": 256 << 20, "text": 256 <
 """Bytes above which a file is cut: it would be an epoch of many seconds by itself."""
 CHUNK = {"parquet": 16 << 20, "csv": 48 << 20, "json": 48 << 20, "text": 48 << 20}
 """Bytes of a chunk: about a second of Spark's reader on two cores. Text has fewer rows for its bytes than Parquet."""
+FINE_LARGE = 1 << 20
+"""Bytes above which a text file is cut for Python operators: some ten thousand rows, minutes for a slow operator."""
+FINE_CHUNK = 256 << 10
+"""Bytes of such a chunk at least, and the file has some `FINE_CHUNKS` of them: each is a file that Spark opens."""
+FINE_CHUNKS = 64
 
 Chunk = tuple[str, int, int | None]
 """A chunk's file, its first row or line in the original, and its rows where they are counted."""
 
 
 def chunked(
-    spark: SparkSession, file: Unit, format: str, options: Mapping[str, str], note: Callable[[str], None]
+    spark: SparkSession,
+    file: Unit,
+    format: str,
+    options: Mapping[str, str],
+    note: Callable[[str], None],
+    *,
+    fine: bool = False,
 ) -> list[Unit]:
-    """The units of one file: itself, or its chunks."""
-    large = int(os.environ.get("SAMOVAR_LARGE_FILE", LARGE.get(format, 1 << 62)))
-    if file.size <= large or format not in LARGE or urlparse(file.path).scheme not in ("", "file"):
+    """The spans of one file: itself, or its chunks. `fine`: small chunks of text, which has no units of some rows."""
+    if format not in LARGE or urlparse(file.path).scheme not in ("", "file"):
+        return [file]
+    fine = fine and format != "parquet"
+    large = int(os.environ.get("SAMOVAR_LARGE_FILE", FINE_LARGE if fine else LARGE[format]))
+    if file.size <= large:
         return [file]
     layout = None if format == "parquet" else layout_of(file.path, format, options)
     if format != "parquet" and layout is None:
         return [file]
-    size = min(CHUNK[format], large)
+    size = max(FINE_CHUNK, -(-file.size // FINE_CHUNKS)) if fine else CHUNK[format]
+    size = min(size, CHUNK[format], large)
     key = f"{file.path}|{file.size}|{file.mtime}|{format}|{layout}|{size}"
     folder = cache_folder() / hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     if not (folder / "units.json").exists():
@@ -80,14 +98,15 @@ def chunked(
 
 def restore_chunks(spark: SparkSession, source: Source, note: Callable[[str], None]) -> None:
     """Cut files again whose chunks are gone from the cache. Raises SourceChanged when the chunks are not the same."""
-    gone = {u.origin: Path(u.path).parent for u in source.units if u.origin and not os.path.exists(u.path)}
+    gone = {u.origin: Path(u.path).parent for u in source.spans if u.origin and not os.path.exists(u.path)}
     for file in source.files:
         if file.path not in gone:
             continue
         shutil.rmtree(gone[file.path], ignore_errors=True)
-        units = chunked(spark, file, source.format, source.options, note)
-        before = [(u.path, u.start, u.rows) for u in source.units if u.origin == file.path]
-        if [(u.path, u.start, u.rows) for u in units] != before:
+        units = chunked(spark, file, source.format, source.options, note, fine=source.fine)
+        # where a fork has cut a chunk in two, some rows of it are not read any more
+        before = {(u.path, u.start, u.file_rows or u.rows) for u in source.spans if u.origin == file.path}
+        if not before <= {(u.path, u.start, u.rows) for u in units}:
             raise SourceChanged(
                 f"The chunks of {file.path} are gone from the cache and cannot be cut as they were.",
                 operator=source.name,

@@ -20,7 +20,8 @@ from pyspark.sql import functions as F
 from samovar.errors import SourceChanged
 
 if TYPE_CHECKING:
-    from samovar.runtime.sources.units import Source, Unit
+    from samovar.runtime.sources.unit_list import Unit
+    from samovar.runtime.sources.units import Source
 
 __all__ = ["check_files", "check_unchanged", "is_remote", "listed"]
 
@@ -35,7 +36,7 @@ def is_remote(path: str) -> bool:
 
 def check_unchanged(source: Source, spark: SparkSession) -> None:
     """Raise SourceChanged when an input file has changed, or one that was copied into the recording is gone."""
-    check_files(source, source.files or (source.units if source.kept else ()), spark)
+    check_files(source, source.files or (source.spans if source.kept else ()), spark)
 
 
 def check_files(source: Source, files: Iterable[Unit], spark: SparkSession | None) -> None:

@@ -7,7 +7,7 @@ in one file the first gets the first line, and so on. A row that spans lines get
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from samovar.errors import UnknownName
 from samovar.record.store import Recording
 from samovar.runtime.exchange.decisions import skipped_tuples
-from samovar.runtime.sources.units import CORRUPT, Source, Unit, is_bad, read_units
+from samovar.runtime.sources.units import CORRUPT, Source, is_bad, read_units
 from samovar.runtime.workflow_file import read_graph, read_sources
 
 __all__ = ["bad_rows", "first_bad_row", "read_rejected", "reading_hint", "rejection"]
@@ -42,16 +42,14 @@ def reading_hint(source: Source | None) -> str:
     return "CSV as spreadsheets and pandas write it needs escape='\"' and multiLine=True."
 
 
-def bad_rows(spark: SparkSession, source: Source, units: Sequence[Unit]) -> DataFrame:
+def bad_rows(spark: SparkSession, source: Source, units: range) -> DataFrame:
     """The rows of some units that do not parse, as `file` and `text`. Reads the units again."""
-    df = read_units(spark, source, units, 0, positions=False, corrupt=True)
+    df = read_units(spark, source, units, positions=False, corrupt=True)
     bad = df.select("*", F.col("_metadata.file_path").alias("__sv_file")).filter(is_bad(df))
     return bad.select(F.col("__sv_file").alias("file"), F.col(CORRUPT).alias("text"))
 
 
-def first_bad_row(
-    spark: SparkSession, source: Source, units: Sequence[Unit]
-) -> tuple[str, int | None, str] | None:
+def first_bad_row(spark: SparkSession, source: Source, units: range) -> tuple[str, int | None, str] | None:
     """File, line and text of a row that does not parse, or None."""
     rows = [(row[0], row[1] or "") for row in bad_rows(spark, source, units).limit(1).collect()]
     return next(iter(_placed(source, rows)), None)
@@ -86,7 +84,7 @@ def read_rejected(recording: Recording, source: str) -> pa.Table:
 
 
 def _placed(source: Source, rows: Iterable[tuple[str, str]]) -> list[tuple[str, int | None, str]]:
-    units = {u.path: u for u in source.units}
+    units = {u.path: u for u in source.spans}
     header = source.format == "csv" and source.option("header").lower() == "true"
     by_file: dict[str, list[str]] = {}
     for file, text in rows:

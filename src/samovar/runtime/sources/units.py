@@ -1,7 +1,9 @@
-"""Sources as lists of units, in canonical order. A unit is a file, or a chunk of a large file (see chunks.py).
+"""Sources as lists of units, in canonical order. A unit is a file, a chunk of a large file (see chunks.py), or a range
+of rows in a Parquet file (see unit_list.py).
 
 An epoch reads a range of units with Spark's own reader. Each row's position is (source, unit and row): Parquet has row
-numbers for free; other formats have the block a row was read from, and in it the order of reading.
+numbers for free; other formats have the block a row was read from, and in it the order of reading. An epoch that begins
+or ends inside a file reads all of it, and filters by the rows' numbers.
 
 Rows that cannot be read again (a catalog table, a live DataFrame, rows in the workflow, a format without files) are
 written to the recording as Parquet when the run starts, and read from there.
@@ -13,7 +15,8 @@ import glob
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import cached_property, reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlparse
@@ -30,11 +33,12 @@ from samovar.errors import SourceError, nearest
 from samovar.graph import operators as ops
 from samovar.graph.operators.base import Op
 from samovar.ids import HIDDEN
-from samovar.positions import ROW_WIDTH, TEXT_WIDTH, RowRange, pack, packed_sql, position_columns
+from samovar.positions import ROW_WIDTH, TEXT_WIDTH, RowRange, packed_sql, position_columns
 from samovar.runtime.failures.spark_errors import SparkError
 from samovar.runtime.parquet_files import CHECKED
 from samovar.runtime.sources.chunks import chunked
 from samovar.runtime.sources.generated import generated, queried
+from samovar.runtime.sources.unit_list import Unit, UnitList, grain_of
 from samovar.runtime.spark.shared_storage import check_shared, some_files
 from samovar.text import quote_name
 
@@ -45,7 +49,9 @@ __all__ = [
     "first_file",
     "is_bad",
     "list_source",
+    "number_by_file",
     "read_units",
+    "row_ranges",
     "source_frame",
     "source_schema",
 ]
@@ -54,6 +60,7 @@ CORRUPT = f"{HIDDEN}corrupt"
 """Our column for the text of rows that do not parse: users' columns have other names."""
 DEFAULT_CORRUPT = "_corrupt_record"
 """Spark's name for the same."""
+_TASK = f"{HIDDEN}task"
 _PASSING_OVER = (
     "pathglobfilter",
     "modifiedbefore",
@@ -63,18 +70,7 @@ _PASSING_OVER = (
 )
 
 
-class Unit(msgspec.Struct, frozen=True, array_like=True):
-    """A file, or a chunk cut from the file `origin` that starts at its row or line `start`."""
-
-    path: str
-    size: int
-    mtime: float
-    rows: int | None = None
-    origin: str | None = None
-    start: int = 0
-
-
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class Source(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A source as it was when the run started. `files` are the originals, to see whether they have changed."""
 
     name: str
@@ -84,14 +80,24 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The schema as Spark's JSON."""
     options: dict[str, str] = {}
     base: str | None = None
-    units: tuple[Unit, ...] = ()
+    spans: tuple[Unit, ...] = msgspec.field(default=(), name="units")
+    """What is read, file by file; in recordings without a grain each is a unit, which gave the field its name there."""
+    grain: int = 0
+    """Rows of a unit; 0: each span is one."""
+    fine: bool = False
+    """Whether text files are cut into small chunks."""
     files: tuple[Unit, ...] = ()
     kept: bool = False
     """Whether its rows were copied into the recording."""
 
+    @cached_property
+    def units(self) -> UnitList:
+        """What epochs take: made once."""
+        return UnitList(self.spans, self.grain)
+
     @property
     def size(self) -> int:
-        return sum(u.size for u in self.units)
+        return sum(span.share for span in self.spans)
 
     @property
     def struct(self) -> StructType:
@@ -133,11 +139,19 @@ def list_source(
     live: Any = None,
     keep_in: Path,
     note: Callable[[str], None] = lambda _: None,
+    fine: bool = False,
+    cuts: bool = True,
 ) -> Source:
-    """Find the units of a source. Raises SourceError when nothing is there to read."""
+    """Find the units of a source. Raises SourceError when nothing is there to read.
+
+    `fine`: for workflows with Python operators. These are slow for their bytes, so an epoch must be able to end inside
+    a file. `cuts`: whether chunks may take the place of large files.
+    """
     if isinstance(op, ops.Read) and op.format in ops.FILE_FORMATS:
-        return _list_files(spark, op, number, note)
-    return _keep(spark, op, number, live, keep_in)
+        source = _list_files(spark, op, number, note, fine=fine, cuts=cuts)
+    else:
+        source = _keep(spark, op, number, live, keep_in)
+    return _with_grain(source) if fine else source
 
 
 def first_file(spark: SparkSession, op: ops.Read) -> str:
@@ -156,16 +170,31 @@ def source_schema(spark: SparkSession, op: Op, live: Any = None) -> StructType:
     return source_frame(spark, op, live).schema
 
 
+def _with_grain(source: Source) -> Source:
+    """The source with its files cut into units of some rows, if the files tell how many they have."""
+    counted = source.format == "parquet" and not source.passes_over
+    if not counted or any(span.rows is None for span in source.spans):
+        return source
+    return msgspec.structs.replace(source, grain=grain_of(source.spans))
+
+
 def read_units(
     spark: SparkSession,
     source: Source,
-    units: Sequence[Unit],
-    first: int,
+    units: range,
     *,
     positions: bool,
     corrupt: bool = False,
+    tasks: int = 1,
 ) -> DataFrame:
-    """The rows of some units; `first` is the number of the first of them. `corrupt` adds the raw text of bad rows."""
+    """The rows of some units. `corrupt` adds the raw text of bad rows.
+
+    `tasks`: where units are parts of files, their rows are dealt out to so many tasks, in order. Spark divides a file
+    by its row groups, so that all rows of an epoch might come from one task.
+
+    Numbers that differ from epoch to epoch stand in map literals only: Spark does not compile those into its code,
+    which is then the same for all epochs.
+    """
     schema = source.struct
     reader = spark.read.format(source.format).options(**source.options)
     if source.base:
@@ -179,36 +208,74 @@ def read_units(
             reader = reader.option("columnPruning", "false")
     if source.format != "text":
         reader = reader.schema(schema)
-    df = reader.load([u.path for u in units])
-    if not positions:
-        return df
-    numbered = {u.path: first + i for i, u in enumerate(units)}
-    file = file_ordinal(numbered)
-    if source.format == "parquet":
-        parts = [str(source.number), packed_sql(file, "_metadata.row_index")]
-        return positioned(df, position_columns(ROW_WIDTH), parts)
-    block = packed_sql(file, "_metadata.file_block_start")
-    parts = [str(source.number), block, "monotonically_increasing_id()"]
-    return positioned(df, position_columns(TEXT_WIDTH), parts)
+    frames = []
+    spans_of_units = source.units.spans_of(units)
+    for spans in _apart(spans_of_units) if source.format == "parquet" else [spans_of_units]:
+        df = reader.load([span.path for _, span in spans])
+        parts = any(span.file_rows is not None for _, span in spans)
+        if parts:
+            df = df.filter(_within(spans))
+        deals = parts and tasks > 1
+        if deals:
+            df = df.withColumn(_TASK, F.expr(_share(spans, tasks)))
+        if positions:
+            df = _placed(df, source, spans)
+        frames.append(df.repartitionById(tasks, _TASK).drop(_TASK) if deals else df)
+    return reduce(DataFrame.unionAll, frames)
 
 
-def stretches_of(source: Source, start: int, stop: int) -> list[RowRange] | None:
-    """Units as ranges of rows, where the number of rows of each file is known; else None."""
+def _apart(spans: list[tuple[int, Unit]]) -> list[list[tuple[int, Unit]]]:
+    """Spans in groups in which no two are of the same file: that is read twice, or a fork has put others between."""
+    groups: list[dict[str, tuple[int, Unit]]] = [{}]
+    for number, span in spans:
+        if span.path in groups[-1]:
+            groups.append({})
+        groups[-1][span.path] = number, span
+    return [list(group.values()) for group in groups]
+
+
+def _within(spans: Sequence[tuple[int, Unit]]) -> str:
+    """SQL for whether a row lies in the spans."""
+    row = "_metadata.row_index"
+    first = number_by_file({span.path: span.first for _, span in spans})
+    behind = number_by_file({span.path: span.first + (span.rows or 0) for _, span in spans})
+    return f"{row} >= {first} AND {row} < {behind}"
+
+
+def _share(spans: Sequence[tuple[int, Unit]], tasks: int) -> str:
+    """SQL for the number of the task that gets a row: as many rows each, one task's behind those of the one before."""
+    before = [0, *accumulate(span.rows or 0 for _, span in spans)]
+    shift = number_by_file({span.path: n - span.first for n, (_, span) in zip(before, spans, strict=False)})
+    rows = number_by_file({span.path: before[-1] for _, span in spans})
+    return f"CAST((_metadata.row_index + {shift}) * {tasks} div {rows} AS INT)"
+
+
+def _placed(df: DataFrame, source: Source, spans: Sequence[tuple[int, Unit]]) -> DataFrame:
+    """Rows of files with their positions."""
     if source.format != "parquet":
-        return None
-    ranges = []
-    for i in range(start, stop):
-        rows = source.units[i].rows
-        if rows is None:
-            return None
-        ranges.append((source.number, pack(i, 0), rows))
-    return ranges
+        file = number_by_file({span.path: number for number, span in spans})
+        block = packed_sql(file, "_metadata.file_block_start")
+        parts = [str(source.number), block, "monotonically_increasing_id()"]
+        return positioned(df, position_columns(TEXT_WIDTH), parts)
+    unit, row = number_by_file({span.path: number for number, span in spans}), "_metadata.row_index"
+    if grain := source.grain:
+        unit = number_by_file({span.path: number - span.first // grain for number, span in spans})
+        unit, row = f"({unit} + {row} div {grain})", f"{row} % {grain}"
+    parts = [str(source.number), packed_sql(unit, row)]
+    return positioned(df, position_columns(ROW_WIDTH), parts)
+
+
+def row_ranges(source: Source, units: range) -> list[RowRange] | None:
+    """Units as ranges of rows, where the number of rows of each file is known; else None."""
+    return source.units.ranges_of(units, source.number) if source.format == "parquet" else None
 
 
 # --- files --------------------------------------------------------------------------------------------------
 
 
-def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None]) -> Source:
+def _list_files(
+    spark: SparkSession, op: ops.Read, number: int, note: Callable[[str], None], *, fine: bool, cuts: bool
+) -> Source:
     if not op.path:
         raise SourceError("Expected a path to read, got none.", operator=op.name)
     files = [file for path in op.path for file in _files_at(spark, op, path)]
@@ -223,8 +290,10 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
         base = _spark_path(op.path[0])
     if op.format == "parquet":
         files = _with_rows(files, op.name)
-    units = (
-        tuple(files) if base else tuple(u for f in files for u in chunked(spark, f, op.format, options, note))
+    spans = (
+        tuple(files)
+        if base or not cuts
+        else tuple(u for f in files for u in chunked(spark, f, op.format, options, note, fine=fine))
     )
     return Source(
         name=op.name,
@@ -233,7 +302,8 @@ def _list_files(spark: SparkSession, op: ops.Read, number: int, note: Callable[[
         schema=schema.json(),
         options=options,
         base=base,
-        units=units,
+        spans=spans,
+        fine=fine and op.format != "parquet",
         files=tuple(files),
     )
 
@@ -347,14 +417,12 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
         return list(pool.map(rows, files))
 
 
-def file_ordinal(numbered: Mapping[str, int]) -> str:
-    """SQL for the number of the file a row was read from."""
-    if len(numbered) == 1:
-        return f"CAST({next(iter(numbered.values()))} AS BIGINT)"
-    keys = _file_keys(numbered)
-    known = ", ".join(f"CAST(X'{key.encode().hex()}' AS STRING), {n}" for key, n in keys.items())
-    unknown = "CAST(raise_error(concat('unknown file ', _metadata.file_path)) AS INT)"
-    return f"CAST(coalesce(element_at(map({known}), _metadata.file_path), {unknown}) AS BIGINT)"
+def number_by_file(numbers: Mapping[str, int]) -> str:
+    """SQL for the number that belongs to the file a row was read from."""
+    keys = _file_keys(numbers)
+    known = ", ".join(f"CAST(X'{key.encode().hex()}' AS STRING), {n}L" for key, n in keys.items())
+    unknown = "CAST(raise_error(concat('unknown file ', _metadata.file_path)) AS BIGINT)"
+    return f"coalesce(element_at(map({known}), _metadata.file_path), {unknown})"
 
 
 def _file_keys(numbered: Mapping[str, int]) -> dict[str, int]:
@@ -399,9 +467,9 @@ def _keep(spark: SparkSession, op: Op, number: int, live: Any, keep_in: Path) ->
             operator=op.name,
         ) from None
     files = sorted(p for p in folder.iterdir() if p.suffix == ".parquet")
-    units = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files], op.name)
+    spans = _with_rows([Unit(str(p), p.stat().st_size, p.stat().st_mtime) for p in files], op.name)
     return Source(
-        name=op.name, number=number, format="parquet", schema=df.schema.json(), units=tuple(units), kept=True
+        name=op.name, number=number, format="parquet", schema=df.schema.json(), spans=tuple(spans), kept=True
     )
 
 

@@ -38,7 +38,8 @@ from samovar.runtime.folders import cache_folder, is_scratch
 from samovar.runtime.parquet_files import rows_in
 
 if TYPE_CHECKING:
-    from samovar.runtime.sources.units import Source, Unit
+    from samovar.runtime.sources.unit_list import Unit
+    from samovar.runtime.sources.units import Source
 
 __all__ = ["SharedStorage", "check_shared", "cores", "is_local", "not_seen", "some_files"]
 
@@ -98,17 +99,17 @@ class SharedStorage:
 
     def check_sources(self, sources: Iterable[Source]) -> None:
         """Raise StorageNotShared unless all workers see the files of sources."""
-        self._files = tuple(seen for source in sources for seen in some_files(source.name, source.units))
+        self._files = tuple(seen for source in sources for seen in some_files(source.name, source.spans))
         if self._files and not self._local:
             check_shared(self._spark, (), self._files, python=self._python)
 
 
-def some_files(source: str, units: Iterable[Unit]) -> list[Seen]:
+def some_files(source: str, files: Iterable[Unit]) -> list[Seen]:
     """The first file of each folder of a source, for local folders, up to a number of them."""
     folders: dict[str, Seen] = {}
-    for unit in units:
-        if urlparse(unit.path).scheme in ("", "file"):
-            folders.setdefault(os.path.dirname(unit.path), Seen(source, unit.path, unit.size))
+    for file in files:
+        if urlparse(file.path).scheme in ("", "file"):
+            folders.setdefault(os.path.dirname(file.path), Seen(source, file.path, file.size))
         if len(folders) == _FOLDERS:
             break
     return list(folders.values())
