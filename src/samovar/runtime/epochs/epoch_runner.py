@@ -5,7 +5,8 @@ again.
 
 An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
 at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are
-not retried.
+not retried. An epoch that was given up because a pause met it, or because it takes too long, takes fewer units the next
+time, where it has more than one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from samovar.compile.strategy import EpochRange
+from samovar.control import instructions as i
+from samovar.control.events import Forecast
 from samovar.errors import RunError, RunStopped
 from samovar.graph import operators as ops
 from samovar.ids import new_attempt
@@ -27,6 +32,7 @@ from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
+from samovar.runtime.epochs.forecasts import forecast_of
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
 from samovar.runtime.exchange.code_switch import read_switch_records
@@ -47,6 +53,15 @@ ATTEMPTS = 3
 
 A worker that dies of chance lives the second time; what kills it each time (too little memory) will not change.
 """
+NOTHING_KNOWN = Forecast()
+
+
+class _EpochShortened(Exception):
+    """An epoch was given up, and the next attempt is to take fewer units."""
+
+    def __init__(self, order: i.CancelEpoch) -> None:
+        super().__init__(order.why)
+        self.order = order
 
 
 @dataclass(frozen=True)
@@ -99,8 +114,10 @@ def run_levels(
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
     make: Callable[[Attempt], Epoch] = Epoch,
+    noted: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`."""
+    """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`;
+    `noted` gets what people should know."""
     plan = context.plan
     level = 0
     while level < plan.placement.levels:
@@ -112,7 +129,8 @@ def run_levels(
         if _idle(context, level, high):
             level = high + 1
             continue
-        _run_level(context, level, high, pacer(level), watching, stopping, committed, make, first=not done)
+        pace = pacer(level)
+        _run_level(context, level, high, pace, watching, stopping, committed, make, noted, first=not done)
         context.progress.build_sides.forget()
 
 
@@ -138,9 +156,11 @@ def _run_level(
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
     make: Callable[[Attempt], Epoch],
+    noted: Callable[[str], None],
     *,
     first: bool,
 ) -> None:
+    top = high
     while True:
         if stopping():
             raise RunStopped(
@@ -148,21 +168,40 @@ def _run_level(
             )
         streams = streams_of(context, low) if low == high else []
         remaining = sum(s.remaining for s in streams)
-        wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
+        mixed = _mixed(context, streams)
+        wanted = remaining if mixed else pace.next_bytes(remaining, watching=watching())
         units, size = _take(streams, wanted)
         last = all(units[s.name][1] == len(s.sizes) for s in streams)
-        if first and last:  # everything in one epoch: what closes the level is part of the same plan
-            high = _closing(context, high)
+        # everything in one epoch: what closes the level is part of the same plan
+        high = _closing(context, top) if first and last else top
         marks = _marks(context, low, units, pace.longest_seconds(size))
         covers = EpochRange(low, high, units, first, last, marks)
-        fact = commit_epoch(
-            context, covers, size, stopping, expected=pace.seconds(size) if pace.seen else None, make=make
-        )
-        pace.observe(size, fact.seconds, prepares=bool(context.progress.build_sides.frames) and first)
+        forecast = forecast_of(context, covers, pace, size, watching=watching(), whole=mixed)
+        try:
+            fact = commit_epoch(context, covers, size, stopping, forecast=forecast, make=make)
+        except _EpochShortened as given_up:
+            noted(_shorten(context, pace, size, given_up.order))
+            continue
+        prepares = bool(context.progress.build_sides.frames) and first
+        steering = context.steering
+        still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
+        pace.observe(size, fact.seconds - still, prepares=prepares, paused=paused)
         committed(fact)
         first = False
         if last:
             return
+
+
+def _shorten(context: RunContext, pace: Pacer, size: int, order: i.CancelEpoch) -> str:
+    """Make the next epoch shorter than one of that size that was given up; returns what people should know."""
+    if order.cause == "pause":
+        pace.interrupted()
+        return ""
+    pace.overran(size, order.worked, order.expected)
+    about = "" if order.expected is None else f" (it would have taken {order.expected:.0f} s)"
+    note = f"epoch {order.epoch} was given up after {order.worked:.1f} s{about} and is done again shorter"
+    log.info("run %s: %s", context.tag, note)
+    return note
 
 
 def _marks(
@@ -193,12 +232,12 @@ def commit_epoch(
     size: int,
     stopping: Callable[[], bool],
     *,
-    expected: float | None = None,
+    forecast: Forecast = NOTHING_KNOWN,
     make: Callable[[Attempt], Epoch] = Epoch,
 ) -> EpochCommitted:
-    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: prepares an attempt at it."""
+    """Run one epoch and commit it. `forecast`: what is known of it; `make`: prepares an attempt at it."""
     present = context.progress.present = PresentEpoch(covers)
-    epoch, outcome = _attempt(context, present, stopping, expected, make)
+    epoch, outcome = _attempt(context, present, stopping, forecast, make)
     number, name = epoch.number, epoch.attempt.name
     if present.mended:
         write_decisions(epoch.folder, "rows", present.mended)
@@ -236,7 +275,7 @@ def _attempt(
     context: RunContext,
     present: PresentEpoch,
     stopping: Callable[[], bool],
-    expected: float | None,
+    forecast: Forecast,
     make: Callable[[Attempt], Epoch],
 ) -> tuple[Epoch, EpochOutcome]:
     """Run an epoch; again, as a fresh attempt, when Spark lost something on the way or a pause cancelled it."""
@@ -246,7 +285,9 @@ def _attempt(
     while tried < ATTEMPTS:
         name = new_attempt()
         if steering is not None:
-            if not steering.begin(len(context.history.epochs), name, expected):
+            if present.mended:  # they are counted with all of this epoch's rows
+                forecast = msgspec.structs.replace(forecast, aim=None)
+            if not steering.begin(len(context.history.epochs), name, forecast):
                 raise RunStopped(
                     "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
                 )
@@ -293,6 +334,9 @@ def _attempt(
             tried += 1
             log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
         shutil.rmtree(epoch.folder, ignore_errors=True)
+        order = steering.cancelled if steering is not None else None
+        if order is not None and order.shorter and not present.mended:
+            raise _EpochShortened(order)
     number = len(context.history.epochs)
     raise RunError(
         f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",
