@@ -166,7 +166,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in options.workflows.split(","):
             scale = options.scale or {"w1": 1.0, "w5": 0.25}.get(name, 1.0)
             data = replace(FineData(scale), root=options.data)
-            measured.append(measure(spark, name, data, counts, runs=options.runs, warmups=options.warmups))
+            measured.append(
+                measure(spark, name, data, counts, runs=options.runs, warmups=options.warmups)
+            )
             report(console, measured[-1:], scale)
     finally:
         spark.stop()

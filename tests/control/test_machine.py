@@ -21,8 +21,8 @@ class Story:
         self.last: list[i.Instruction] = []
         self._commands = 0
 
-    def say(self, event: e.Event) -> list[i.Instruction]:
-        self.last = self.machine.handle(event)
+    def say(self, event: e.Event, at: float | None = None) -> list[i.Instruction]:
+        self.last = self.machine.handle(event, at)
         return self.last
 
     def ask(self, kind: type[e.RunCommand], /, **arguments: Any) -> str:
@@ -72,6 +72,11 @@ class Story:
         self.ask(e.PauseRequested)
         self.stop_all(*workers)
         assert self.machine.state == "paused"
+
+    def resume(self, at: float) -> None:
+        """Resume at that time."""
+        self._commands += 1
+        self.say(e.ResumeRequested(command=f"c{self._commands}"), at)
 
 
 def held(hold: str = "h1", operator: str = "Y", number: int = 7, like: str = "ValueError:3") -> m.Held:

@@ -258,7 +258,7 @@ class Desk:
         """Hand on what operators have taken in the epoch under way."""
         with self._lock:
             epoch = self.machine.epoch
-            if epoch is None or epoch.aim is None:
+            if epoch is None or epoch.aim is None or not self.machine.workers.busy:
                 return
             taken = {name: counts[0] for name, counts in self.machine.breaks.done.items()}
             for _, _, figures in self.figures:

@@ -1,4 +1,4 @@
-"""How long the epoch under way has worked, how long it will take, and what pauses have cost. Pure data for `machine.py`.
+"""How long the epoch under way has worked and will take, and what pauses have cost. Pure data for `machine.py`.
 
 Time is that in which the epoch goes on: while all its workers stand still it does not count. What a pause costs is
 bounded in two ways: no pause cancels an epoch that has worked longer than `LOSS`, and all together they cancel at most
@@ -41,7 +41,7 @@ class EpochClock:
         self._rows: Mapping[str, int] = {}
         self._first: dict[str, tuple[float, int]] = {}
         """When each operator was first seen to have taken tuples, and how many."""
-        self._taken: Mapping[str, int] = {}
+        self._taken: dict[str, int] = {}
         self._fed = False
 
     # --- the attempt ------------------------------------------------------------------------------------------------
@@ -95,7 +95,8 @@ class EpochClock:
             if n > 0:
                 self._first.setdefault(name, (worked, n))
         self._fed = any(n > self._taken.get(name, 0) for name, n in taken.items())
-        self._taken = dict(taken)
+        # a worker that has vanished takes what it counted with it
+        self._taken |= {name: max(n, self._taken.get(name, 0)) for name, n in taken.items()}
 
     def overrun(self, at: float) -> tuple[float, float | None] | None:
         """Seconds that the attempt has worked and will take in all (None: nobody knows), if that is far too long.
@@ -124,5 +125,7 @@ class EpochClock:
         first, before = self._first[name]
         taken = self._taken[name]
         # an operator that is at its first tuples since then: it began at most one report earlier
-        since, n = (worked - first, taken - before) if taken > before else (worked - first + REPORTS, taken)
-        return (self._rows[name] - taken) * since / n
+        since, tuples = (
+            (worked - first, taken - before) if taken > before else (worked - first + REPORTS, taken)
+        )
+        return (self._rows[name] - taken) * since / tuples

@@ -271,9 +271,7 @@ def _defaults(master: str, app_name: str) -> dict[str, str]:
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
         }
-        if (
-            os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable
-        ):  # another Python may lack Samovar
+        if os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:  # another Python may lack Samovar
             defaults["spark.python.daemon.module"] = "samovar.runtime.worker.daemon"
     return defaults
 
