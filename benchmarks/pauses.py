@@ -1,8 +1,9 @@
 """``scripts/bench pauses``: how long a direct pause takes on real Spark, from the call to all workers stopped.
 
 Pauses come at random instants. *python*: a stateful Python operator like W5's slow one, which works milliseconds on
-each tuple and makes mini-steps. *native*: an epoch that Spark runs by itself, which is cancelled and done again; its
-epochs are of one length, so that none is cut. *aligned* stands beside them: pauses at the end of the python run's epochs.
+each tuple and makes mini-steps, in one epoch. *native*: epochs that Spark runs by itself, which are cancelled and done
+again, with pauses about a second apart: more frequent ones wait for epochs, as they are meant to. *aligned* stands
+beside them: pauses at the end of the python run's epochs.
 
 *mixed* is a run of both parts, with epochs as they come: paused at random about once a second, and, beside that, every
 0.1 to 0.5 seconds from its start to its end, against the same run left alone. Time is that of the run without pauses.
@@ -159,7 +160,8 @@ def sampled(
 ) -> list[float]:
     """Milliseconds of each pause. `ready`: wait for a Python worker to be at work first."""
     chance = random.Random(seed)
-    run: Any = flow.start(spark=spark, record=folder, epoch_bytes=1 if mode == "aligned" else 1 << 40)
+    epoch_bytes = 1 if mode == "aligned" else 1 << 40 if ready else None
+    run: Any = flow.start(spark=spark, record=folder, epoch_bytes=epoch_bytes)
     tracker = spark.sparkContext.statusTracker()
     made: list[float] = []
     try:
@@ -168,7 +170,7 @@ def sampled(
                 run.in_flight("W").rows if ready else tracker.getActiveJobsIds()
             ):
                 time.sleep(0.005)
-            time.sleep(chance.uniform(0.0, 0.15))
+            time.sleep(chance.uniform(0.0, 0.15) if ready else chance.uniform(0.5, 1.5))
             if run.status != "running":
                 break
             began = time.perf_counter()
@@ -194,7 +196,7 @@ def measure(pauses: int = 100, seed: int = 1) -> dict[str, Any]:
     made: list[Latency] = []
     with tempfile.TemporaryDirectory(prefix="samovar-pauses-") as name:
         root = Path(name)
-        for part, rows, files in (("many", 100_000, 1), ("native", 20_000, 1), ("cut", 100, 400)):
+        for part, rows, files in (("many", 100_000, 1), ("native", 100, 200), ("cut", 100, 400)):
             (root / part).mkdir()
             for i in range(files):
                 xs = range(i * rows, (i + 1) * rows)

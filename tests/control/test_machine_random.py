@@ -194,7 +194,7 @@ class Runs(RuleBasedStateMachine):
     @rule(expected=st.sampled_from([None, 0.1, 9.0]), aim=st.sampled_from([None, 2.0]))
     def epoch_begins(self, expected: float | None, aim: float | None = 2.0) -> None:
         self.attempt += 1
-        rows = {} if expected is None else {"X": 1000}
+        rows = {"X": 1000} if self.attempt % 2 else {}
         self.counted = 0
         self.epoch = e.EpochBegun(
             epoch=self.number, attempt=f"t{self.attempt}", expected=expected, aim=aim, rows=rows
@@ -206,10 +206,12 @@ class Runs(RuleBasedStateMachine):
         self.time += seconds
 
     @precondition(lambda self: self.epoch and any(w.can_work for w in self.workers.values()))
-    @rule(tuples=st.sampled_from([0, 1, 100]))
-    def operators_are_counted(self, tuples: int) -> None:
-        self.counted += tuples
-        self.feed(e.OperatorsCounted(taken={"X": self.counted}))
+    @rule(tuples=st.sampled_from([1, 1, 100]), reports=st.integers(1, 9))
+    def operators_are_counted(self, tuples: int, reports: int) -> None:
+        for _ in range(reports):
+            self.time += 1.0
+            self.counted += tuples
+            self.feed(e.OperatorsCounted(taken={"X": self.counted}))
 
     def _epoch_over(self) -> None:
         self.epoch, self.cancelled = None, False

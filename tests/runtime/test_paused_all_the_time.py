@@ -22,9 +22,9 @@ def test_a_run_paused_every_fraction_of_a_second_ends_in_twice_its_time(spark: A
 
 def test_pauses_about_a_second_apart_are_short(spark: Any, tmp_path: Path) -> None:
     """`scripts/bench pauses` measures them on a quiet machine; here the machine may be busy."""
-    flow = mixed_flow(tmp_path / "in", 120, 10_000)
+    flow = mixed_flow(tmp_path / "in", 40, 10_000)
     flow.run(spark=spark, record=tmp_path / "warm", progress=False)
-    often, samples = paused_often(spark, flow, tmp_path / "runs", gap=(0.5, 1.5), seed=1, most=60)
+    often, samples = paused_often(spark, flow, tmp_path / "runs", gap=(0.5, 1.5), seed=1)
     assert often.complete
     ordered = sorted(samples)
     assert ordered[len(ordered) // 2] <= 100
