@@ -1,7 +1,7 @@
 """What one more epoch costs: W1 (native) and W5 (a Python operator) over the same rows, cut into 1 to 64 epochs.
 
-The marginal cost is the slope of a line through (epochs, seconds), fitted by least squares over all rounds. The data lie
-in so many files that every epoch has at least as many splits as the machine has cores. Runs of all lengths and the
+The marginal cost is the slope of a line through (epochs, seconds), fitted by least squares over all rounds. The data
+lie in so many files that every epoch has at least as many splits as the machine has cores. Runs of all lengths and the
 plain job take turns in each round; the first rounds warm up and are dropped.
 """
 

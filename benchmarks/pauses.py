@@ -1,8 +1,12 @@
 """``scripts/bench pauses``: how long a direct pause takes on real Spark, from the call to all workers stopped.
 
 Pauses come at random instants. *python*: a stateful Python operator like W5's slow one, which works milliseconds on
-each tuple and makes mini-steps. *native*: an epoch that Spark runs by itself, which is cancelled and done again; its
-epochs are long, so that none is waited for. *aligned* stands beside them: pauses at the end of the python run's epochs.
+each tuple and makes mini-steps, in one epoch. *native*: epochs that Spark runs by itself, which are cancelled and done
+again, with pauses about a second apart: more frequent ones wait for epochs, as they are meant to. *aligned* stands
+beside them: pauses at the end of the python run's epochs.
+
+*mixed* is a run of both parts, with epochs as they come: paused at random about once a second, and, beside that, every
+0.1 to 0.5 seconds from its start to its end, against the same run left alone. Time is that of the run without pauses.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from rich.table import Table
 import samovar as sv
 from benchmarks.session import machine
 
-__all__ = ["Latency", "Slow", "main", "measure"]
+__all__ = ["Latency", "Often", "Slow", "main", "measure", "mixed_flow", "paused_often"]
 
 _SLOW = "aggregate(sequence(1L, 300000L + x), 0L, (a, b) -> (a * 31 + b) % 1000003)"
 
@@ -42,6 +46,36 @@ class Latency:
     median: float
     p95: float
     worst: float
+
+
+@dataclass(frozen=True)
+class Often:
+    """A run that is paused all the time: its seconds without the pauses, and those of the same run left alone."""
+
+    alone: float
+    paused: float
+    pauses: int
+    epochs: int
+    complete: bool
+    """Whether each row is in the result exactly once."""
+
+    @property
+    def ratio(self) -> float:
+        return self.paused / self.alone
+
+
+class Quick(sv.Operator):
+    """Works about twenty microseconds on a tuple."""
+
+    output = "x bigint, y bigint"
+    seen = sv.MapState()
+
+    def process(self, row: Mapping[str, Any], port: int = 0) -> Iterator[Mapping[str, Any] | None]:
+        until = time.perf_counter() + 2e-5
+        while time.perf_counter() < until:
+            pass
+        self.seen[row["x"] % 97] = row["y"]
+        yield {"x": row["x"], "y": row["y"]}
 
 
 class Slow(sv.Operator):
@@ -72,12 +106,62 @@ def _native(folder: Path) -> sv.Workflow:
     return flow
 
 
+def mixed_flow(folder: Path, files: int, rows: int) -> sv.Workflow:
+    """A workflow in which Spark works about as long as a Python operator, over new files."""
+    folder.mkdir(parents=True)
+    for number in range(files):
+        xs = range(number * rows, (number + 1) * rows)
+        pq.write_table(pa.table({"x": xs, "key": [x % 8 for x in xs]}), folder / f"{number:05d}.parquet")
+    work = "aggregate(sequence(1L, 40L + x % 7), 0L, (a, b) -> (a * 31 + b) % 1000003)"
+    flow = sv.Workflow("pauses-mixed")
+    rows_read = flow.read.parquet(str(folder), name="numbers").selectExpr("x", "key", f"{work} AS y")
+    rows_read.apply(Quick(), by="key", name="W").sink("S")
+    return flow
+
+
+def paused_often(
+    spark: SparkSession,
+    flow: sv.Workflow,
+    folder: Path,
+    *,
+    gap: tuple[float, float],
+    seed: int,
+    most: int = 10_000,
+) -> tuple[Often, list[float]]:
+    """Run a workflow alone, then paused so many seconds after each resume; also the milliseconds of each pause."""
+    chance = random.Random(seed)
+    alone = time.perf_counter()
+    rows = flow.run(spark=spark, record=folder, progress=False).result("S").num_rows
+    alone = time.perf_counter() - alone
+    samples: list[float] = []
+    began, still = time.perf_counter(), 0.0
+    run: Any = flow.start(spark=spark, record=folder)
+    while len(samples) < most and not run.wait_ended(chance.uniform(*gap)):
+        at = time.perf_counter()
+        try:
+            run.pause()
+            if run.wait_until("paused", timeout=120) != "paused":
+                break
+        except sv.errors.CommandRefused:
+            break
+        stands = time.perf_counter()
+        samples.append(1000 * (stands - at))
+        time.sleep(0.05)
+        still += time.perf_counter() - stands
+        run.resume()
+    xs = run.result("S").column("x").to_pylist()
+    paused = time.perf_counter() - began - still
+    complete = len(xs) == rows == len(set(xs))
+    return Often(alone, paused, len(samples), len(run.history.epochs), complete), samples
+
+
 def sampled(
     spark: SparkSession, flow: sv.Workflow, folder: Path, *, pauses: int, seed: int, mode: str, ready: bool
 ) -> list[float]:
     """Milliseconds of each pause. `ready`: wait for a Python worker to be at work first."""
     chance = random.Random(seed)
-    run: Any = flow.start(spark=spark, record=folder, epoch_bytes=1 if mode == "aligned" else None)
+    epoch_bytes = 1 if mode == "aligned" else 1 << 40 if ready else None
+    run: Any = flow.start(spark=spark, record=folder, epoch_bytes=epoch_bytes)
     tracker = spark.sparkContext.statusTracker()
     made: list[float] = []
     try:
@@ -86,7 +170,7 @@ def sampled(
                 run.in_flight("W").rows if ready else tracker.getActiveJobsIds()
             ):
                 time.sleep(0.005)
-            time.sleep(chance.uniform(0.0, 0.15))
+            time.sleep(chance.uniform(0.0, 0.15) if ready else chance.uniform(0.5, 1.5))
             if run.status != "running":
                 break
             began = time.perf_counter()
@@ -112,7 +196,7 @@ def measure(pauses: int = 100, seed: int = 1) -> dict[str, Any]:
     made: list[Latency] = []
     with tempfile.TemporaryDirectory(prefix="samovar-pauses-") as name:
         root = Path(name)
-        for part, rows, files in (("many", 100_000, 1), ("native", 20_000, 1), ("cut", 100, 400)):
+        for part, rows, files in (("many", 100_000, 1), ("native", 100, 200), ("cut", 100, 400)):
             (root / part).mkdir()
             for i in range(files):
                 xs = range(i * rows, (i + 1) * rows)
@@ -133,7 +217,12 @@ def measure(pauses: int = 100, seed: int = 1) -> dict[str, Any]:
                 ready=workload != "native",
             )
             made.append(_summed(workload, samples))
-    return {"pauses": [asdict(one) for one in made]}
+        mixed = mixed_flow(root / "mixed", 120, 10_000)
+        _, samples = paused_often(spark, mixed, root / "runs", gap=(0.5, 1.5), seed=seed, most=60)
+        made.append(_summed("mixed, a second apart", samples))
+        often, samples = paused_often(spark, mixed, root / "runs", gap=(0.1, 0.5), seed=seed)
+        made.append(_summed("mixed, all the time", samples))
+    return {"pauses": [asdict(one) for one in made], "often": {**asdict(often), "ratio": often.ratio}}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -145,7 +234,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=None)
     options = parser.parse_args(argv)
-    made = [Latency(**one) for one in measure(options.pauses, options.seed)["pauses"]]
+    measured = measure(options.pauses, options.seed)
+    made = [Latency(**one) for one in measured["pauses"]]
+    often = measured["often"]
     table = Table(title="pause, ms from the call to all stopped")
     for title in ("workload", "pauses", "p50", "p95", "worst"):
         table.add_column(title, justify="left" if title == "workload" else "right")
@@ -154,8 +245,12 @@ def main(argv: Sequence[str]) -> int:
             one.workload, str(one.pauses), f"{one.median:.1f}", f"{one.p95:.1f}", f"{one.worst:.1f}"
         )
     Console().print(table)
+    Console().print(
+        f"paused all the time: {often['paused']:.1f} s beside {often['pauses']} pauses, alone {often['alone']:.1f} s: "
+        f"{often['ratio']:.2f} times"
+    )
     if options.json is not None:
-        written = {"machine": machine(), "pauses": [asdict(one) for one in made]}
+        written = {"machine": machine(), **measured}
         options.json.write_text(json.dumps(written, indent=1))
     return 0
 

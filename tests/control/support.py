@@ -105,8 +105,8 @@ class Recorder:
         self.ended: list[str] = []
         self.noted = threading.Condition()
 
-    def cancel(self, epoch: int, why: str) -> None:
-        self.cancelled.put((epoch, why))
+    def cancel(self, order: i.CancelEpoch) -> None:
+        self.cancelled.put((order.epoch, order.why))
 
     def use_code(self, used: i.UseCode) -> None:
         self.codes.append(used)

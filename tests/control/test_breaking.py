@@ -180,3 +180,14 @@ def test_a_count_over_several_workers_stops_them_at_exactly_that_many_tuples(sto
     assert story.machine.state == "paused"
     assert sum(counting.used.values()) + ended == limit
     assert story.machine.breaks.active == {}
+
+
+def test_a_command_whose_breakpoint_is_gone_before_all_workers_have_it_is_answered(story: Story) -> None:
+    story.begin("a", "b")
+    counts = m.Breakpoint("B1", "Y", counts="taken")
+    command = story.ask(e.BreakRequested, breakpoint=counts, limit=5)
+    story.worker("a", m.TaskEnded(task="a-a", counts={"Y": (5, 5)}))  # reached, and b has not confirmed it
+    assert story.only(i.CommandAnswer).command == command
+    second = story.ask(e.BreakRequested, breakpoint=condition("B2"))
+    story.ask(e.BreakTakenBack, name="B2")
+    assert second in [one.command for one in story.last if isinstance(one, i.CommandAnswer)]

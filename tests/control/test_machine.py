@@ -21,8 +21,8 @@ class Story:
         self.last: list[i.Instruction] = []
         self._commands = 0
 
-    def say(self, event: e.Event) -> list[i.Instruction]:
-        self.last = self.machine.handle(event)
+    def say(self, event: e.Event, at: float | None = None) -> list[i.Instruction]:
+        self.last = self.machine.handle(event, at)
         return self.last
 
     def ask(self, kind: type[e.RunCommand], /, **arguments: Any) -> str:
@@ -72,6 +72,11 @@ class Story:
         self.ask(e.PauseRequested)
         self.stop_all(*workers)
         assert self.machine.state == "paused"
+
+    def resume(self, at: float) -> None:
+        """Resume at that time."""
+        self._commands += 1
+        self.say(e.ResumeRequested(command=f"c{self._commands}"), at)
 
 
 def held(hold: str = "h1", operator: str = "Y", number: int = 7, like: str = "ValueError:3") -> m.Held:
@@ -252,7 +257,8 @@ def test_strict_gives_a_long_epoch_up_and_does_it_again(story: Story, expected: 
     assert not story.has(i.CommandAnswer)
     story.say(e.EpochGivenUp(epoch=0))
     assert story.only(i.UseCode).version == 1
-    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "running")
+    answer = story.only(i.CommandAnswer)
+    assert answer == i.CommandAnswer(command, "running", epoch=0, taken={"X": 0, "Y": 0})
 
 
 def test_strict_gives_an_epoch_up_that_takes_longer_than_expected(story: Story) -> None:
@@ -278,7 +284,8 @@ def test_strict_does_a_paused_epoch_again_with_the_new_code(story: Story) -> Non
     assert story.has(i.CancelEpoch)
     story.say(e.EpochGivenUp(epoch=0))
     assert story.only(i.UseCode).version == 1
-    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
+    answer = story.only(i.CommandAnswer)
+    assert answer == i.CommandAnswer(command, "paused", epoch=0, taken={"X": 0, "Y": 0})
 
 
 def test_backward_stops_all_switches_all_and_lets_all_go(story: Story) -> None:

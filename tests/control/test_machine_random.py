@@ -133,11 +133,17 @@ class Runs(RuleBasedStateMachine):
         self.count = 0
         self.looks: list[str] = []
         self.over = False
+        self.time = 1.0
+        self.counted = 0
+        self.cuts = 0
 
     # --- the machine's side -----------------------------------------------------------------------------------------
 
     def feed(self, event: e.Event) -> None:
-        for order in self.machine.handle(event):
+        wishes = (
+            self.machine.mode or self.machine.holds.open or self.machine.state == "modifying" or self.looks
+        )
+        for order in self.machine.handle(event, self.time):
             if isinstance(order, i.Send):
                 goes = isinstance(order.message, m.ResumeOrder) or (
                     isinstance(order.message, m.Orders) and order.message.stop is None
@@ -158,6 +164,11 @@ class Runs(RuleBasedStateMachine):
             elif isinstance(order, i.CancelEpoch):
                 assert self.epoch is not None
                 self.cancelled = True
+                assert not order.shorter or (self.epoch.aim is not None and order.cause != "other")
+                if order.cause == "overrun":
+                    self.cuts += 1
+                    assert self.cuts <= 2, "cut once more"
+                    assert not wishes, "cut while somebody has a hand in it"
             elif isinstance(order, i.UseCode):
                 self.codes = dict(order.codes)
             elif isinstance(order, i.EndRun):
@@ -180,11 +191,27 @@ class Runs(RuleBasedStateMachine):
     # --- the engine -------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.gate and self.epoch is None and not self.over and not self.ending)
-    @rule(expected=st.sampled_from([None, 0.1, 9.0]))
-    def epoch_begins(self, expected: float | None) -> None:
+    @rule(expected=st.sampled_from([None, 0.1, 9.0]), aim=st.sampled_from([None, 2.0]))
+    def epoch_begins(self, expected: float | None, aim: float | None = 2.0) -> None:
         self.attempt += 1
-        self.epoch = e.EpochBegun(epoch=self.number, attempt=f"t{self.attempt}", at=0.0, expected=expected)
+        rows = {"X": 1000} if self.attempt % 2 else {}
+        self.counted = 0
+        self.epoch = e.EpochBegun(
+            epoch=self.number, attempt=f"t{self.attempt}", expected=expected, aim=aim, rows=rows
+        )
         self.feed(self.epoch)
+
+    @rule(seconds=st.sampled_from([0.01, 0.5, 2.0, 5.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.time += seconds
+
+    @precondition(lambda self: self.epoch and any(w.can_work for w in self.workers.values()))
+    @rule(tuples=st.sampled_from([1, 1, 100]), reports=st.integers(1, 9))
+    def operators_are_counted(self, tuples: int, reports: int) -> None:
+        for _ in range(reports):
+            self.time += 1.0
+            self.counted += tuples
+            self.feed(e.OperatorsCounted(taken={"X": self.counted}))
 
     def _epoch_over(self) -> None:
         self.epoch, self.cancelled = None, False

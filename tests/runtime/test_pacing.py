@@ -36,13 +36,59 @@ def test_a_fixed_size_is_kept_and_never_exceeds_what_is_left() -> None:
     assert pacer.next_bytes(1000, watching=False) == 10
 
 
-@pytest.mark.parametrize("rate", [20 * MB, 200 * MB])
+@pytest.mark.parametrize("rate", [MB // 10, 20 * MB, 200 * MB, 2000 * MB])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_overhead_stays_a_small_share_when_nobody_watches(rate: float, noise: float) -> None:
-    seconds = run(Pacer(), 40_000 * MB, fixed=0.3, rate=rate, noise=noise)
-    overhead = 0.3 * len(seconds) / sum(seconds)
-    assert overhead <= 0.08
-    assert max(seconds) <= 90
+def test_epochs_are_of_two_seconds_at_every_rate(rate: float, noise: float) -> None:
+    first = 1 if rate < 20 * MB else 32
+    seconds = run(Pacer(first * MB), int(60 * rate), fixed=0.1, rate=rate, noise=noise)
+    usual = sorted(seconds[3:-1])
+    assert 1.5 <= usual[len(usual) // 2] <= 2.5
+    assert max(seconds[1:]) <= 4.5
+
+
+def test_the_first_epoch_is_small_and_larger_beside_a_large_build_side() -> None:
+    python = Pacer.for_level(0, python=True)
+    assert python.next_bytes(1 << 40, watching=False) == MB
+    assert 16 * MB <= Pacer.for_level(0, python=False).next_bytes(1 << 40, watching=False) <= 64 * MB
+    joined = Pacer.for_level(4 << 30, python=False)
+    assert joined.next_bytes(1 << 40, watching=False) > 256 * MB
+    assert joined.target(watching=False) > 20 * joined.aim / 4
+
+
+@pytest.mark.parametrize(("fixed", "low", "high"), [(0.1, 1.5, 2.5), (1.0, 2.5, 6.0), (2.0, 5.0, 10.0)])
+def test_an_epoch_with_a_fixed_cost_is_a_few_times_as_long(fixed: float, low: float, high: float) -> None:
+    seconds = run(Pacer(), 40_000 * MB, fixed=fixed, rate=200 * MB, noise=0.1)
+    usual = sorted(seconds[3:-1])
+    assert low <= usual[len(usual) // 2] <= high
+
+
+def test_an_epoch_that_takes_too_long_is_done_again_at_the_measured_rate() -> None:
+    pacer = Pacer()
+    pacer.overran(1000, 2.5, 100.0)
+    assert pacer.next_bytes(10_000, watching=False) == 20
+    pacer.overran(20, 2.1, None)  # nobody knows how long it would have taken
+    assert pacer.next_bytes(10_000, watching=False) < 10
+    pacer.observe(4, 2.0)
+    assert 2 <= pacer.next_bytes(10_000, watching=False) <= 6
+
+
+def test_an_epoch_that_a_pause_cancelled_is_half_as_long_the_next_time_and_grows_when_none_comes() -> None:
+    pacer = Pacer()
+    for size in (10 * MB, 40 * MB, 80 * MB, 95 * MB):
+        pacer.observe(size, 0.1 + size / (50 * MB))
+    full = pacer.next_bytes(1 << 40, watching=False)
+    pacer.interrupted()
+    assert pacer.next_bytes(1 << 40, watching=False) == pytest.approx(full / 2, rel=0.01)
+    for _ in range(20):
+        pacer.interrupted()
+    least = pacer.next_bytes(1 << 40, watching=False)
+    assert 0.2 <= least / (50 * MB) <= 0.5
+    pacer.observe(least, 0.4, paused=True)  # somebody waited for its end
+    assert pacer.next_bytes(1 << 40, watching=False) == pytest.approx(least, rel=0.2)
+    for _ in range(30):
+        size = pacer.next_bytes(1 << 40, watching=False)
+        pacer.observe(size, 0.1 + size / (50 * MB))
+    assert pacer.next_bytes(1 << 40, watching=False) == pytest.approx(full, rel=0.2)
 
 
 def test_epochs_are_short_while_somebody_watches() -> None:

@@ -144,7 +144,10 @@ def test_other_logic_is_in_force_after_a_pause(engine_server: Served, tmp_path: 
     (tmp_path / "go").touch()
     server.json("POST", f"{base}/resume", json={"by": "Ana"})
     ended = until(server, execution, lambda e: e["status"] == "completed")
-    assert (ended["deeds"][2]["by"], ended["deeds"][2]["did"]) == ("Bob", "changed P (strict)")
+    assert (ended["deeds"][2]["by"], ended["deeds"][2]["did"]) == (
+        "Bob",
+        "changed P (strict): in force since tuple 1 of P (epoch 0)",
+    )
     rows = server.json("GET", f"/api/recordings/{ended['run']}/results/S")["rows"]
     assert rows[-1]["seen"] == 1000
 

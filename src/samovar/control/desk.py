@@ -28,6 +28,7 @@ __all__ = ["Desk", "EngineHooks"]
 
 log = logging.getLogger("samovar.control")
 
+NOTHING_KNOWN = e.Forecast()
 PRINTED = 2000
 """Printed lines that are kept: a screenful many times over, and bounded for operators that print each tuple."""
 
@@ -35,7 +36,7 @@ PRINTED = 2000
 class EngineHooks(Protocol):
     """What the desk asks of the engine."""
 
-    def cancel(self, epoch: int, why: str) -> None:
+    def cancel(self, order: i.CancelEpoch) -> None:
         """Cancel the epoch's Spark jobs; returns at once."""
 
     def use_code(self, used: i.UseCode) -> None:
@@ -84,15 +85,20 @@ class Desk:
 
     # --- people -----------------------------------------------------------------------------------------------------
 
-    def ask(self, make: Callable[[str], e.RunCommand]) -> Future[i.CommandAnswer]:
-        """Start a command; `make` is called with its name. The future has the answer, or CommandRefused."""
+    def ask(
+        self, make: Callable[[str], e.RunCommand], patience: float | None = None
+    ) -> Future[i.CommandAnswer]:
+        """Start a command; `make` is called with its name. The future has the answer, or CommandRefused.
+
+        `patience`: seconds it may wait before something is done about it, if not the desk's.
+        """
         with self._lock:
             name = f"c{next(self._names)}"
             answer: Future[i.CommandAnswer] = Future()
             self._waiting[name] = answer
             self._handle(make(name))
             if not answer.done():
-                timer = _after(self._patience, self._out_of_patience, name)
+                timer = _after(patience or self._patience, self._out_of_patience, name)
                 answer.add_done_callback(lambda _: timer.cancel())
         return answer
 
@@ -161,6 +167,12 @@ class Desk:
             return tuple((w.name, w.task) for w in self.machine.workers.busy if w.task is not None)
 
     @property
+    def still(self) -> float:
+        """Seconds in which all workers of the epoch under way have stood still: a pause, a held tuple."""
+        with self._lock:
+            return self.machine.clock.still(time.monotonic())
+
+    @property
     def state(self) -> str:
         """The state of the run."""
         return self.machine.state
@@ -179,7 +191,7 @@ class Desk:
         self,
         epoch: int,
         attempt: str,
-        expected: float | None = None,
+        forecast: e.Forecast = NOTHING_KNOWN,
         counts: Mapping[str, tuple[int, int]] | None = None,
     ) -> bool:
         """Wait until an attempt may begin, and begin it; False when the run is to end instead.
@@ -191,7 +203,14 @@ class Desk:
             if self._over:
                 return False
             begun = e.EpochBegun(
-                epoch=epoch, attempt=attempt, at=time.monotonic(), expected=expected, counts=counts or {}
+                epoch=epoch,
+                attempt=attempt,
+                at=time.monotonic(),
+                expected=forecast.expected,
+                aim=forecast.aim,
+                rows=forecast.rows,
+                last=forecast.last,
+                counts=counts or {},
             )
             self._handle(begun)
             return True
@@ -227,12 +246,25 @@ class Desk:
             self.progress[worker] = message
             if self._listener is not None:
                 self._listener(worker, message)
+            self._count()
             return
         if isinstance(message, m.Printed):
             self.printed.append((time.time(), message))
             return
         with self._lock:
             self._handle(e.Reported(worker=worker, message=message))
+
+    def _count(self) -> None:
+        """Hand on what operators have taken in the epoch under way."""
+        with self._lock:
+            epoch = self.machine.epoch
+            if epoch is None or epoch.aim is None or not self.machine.workers.busy:
+                return
+            taken = {name: counts[0] for name, counts in self.machine.breaks.done.items()}
+            for _, _, figures in self.figures:
+                for name, one in figures.items():
+                    taken[name] = taken.get(name, 0) + one.taken
+            self._handle(e.OperatorsCounted(taken=taken))
 
     def _lost(self, worker: str, why: str) -> None:
         with self._lock:
@@ -249,7 +281,7 @@ class Desk:
 
     def _handle(self, event: e.Event) -> None:
         """Handle an event. The caller holds the lock."""
-        for order in self.machine.handle(event):
+        for order in self.machine.handle(event, time.monotonic()):
             try:
                 self._carry_out(order)
             except Exception:  # one instruction that fails must not keep the rest from being carried out
@@ -267,7 +299,7 @@ class Desk:
         elif isinstance(order, i.Refuse):
             self._waiting.pop(order.command).set_exception(order.error)
         elif isinstance(order, i.CancelEpoch):
-            self._engine.cancel(order.epoch, order.why)
+            self._engine.cancel(order)
         elif isinstance(order, i.UseCode):
             self._engine.use_code(order)
         elif isinstance(order, i.EndRun):

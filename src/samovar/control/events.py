@@ -23,11 +23,13 @@ __all__ = [
     "EpochDone",
     "EpochGivenUp",
     "Event",
+    "Forecast",
     "FreezeEnded",
     "FreezeRequested",
     "InFlightRequested",
     "InspectRequested",
     "ModifyRequested",
+    "OperatorsCounted",
     "PatienceEnded",
     "PauseMode",
     "PauseRequested",
@@ -227,17 +229,41 @@ class WorkerVanished(Event, frozen=True, kw_only=True):
     why: str = "for an unknown reason"
 
 
+class OperatorsCounted(Event, frozen=True, kw_only=True):
+    """Tuples that operators have taken in the attempt under way, as workers have reported them."""
+
+    template = "operators have taken {0.taken}"
+    taken: Mapping[str, int]
+    at: float = 0.0
+
+
 # --- reports of the engine ------------------------------------------------------------------------------------------
 
 
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine knows of an epoch before it begins."""
+
+    expected: float | None = None
+    """Seconds it will probably take, if known."""
+    aim: float | None = None
+    """Seconds it should take; None: it cannot be made shorter."""
+    rows: Mapping[str, int] = {}
+    """The tuples that Python operators will take, of those for which that is known."""
+    last: bool = False
+    """Whether the run ends with it."""
+
+
 class EpochBegun(Event, frozen=True, kw_only=True):
-    """An attempt at an epoch starts. `expected`: seconds it will probably take, if known."""
+    """An attempt at an epoch starts. For `expected`, `aim`, `rows` and `last` see `Forecast`."""
 
     template = "epoch {0.epoch} began"
     epoch: int
     attempt: str
     at: float = 0.0
     expected: float | None = None
+    aim: float | None = None
+    rows: Mapping[str, int] = {}
+    last: bool = False
     counts: Mapping[str, tuple[int, int]] = {}
     """The tuples that operators took and gave in the epochs committed so far."""
 

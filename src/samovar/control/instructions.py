@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -10,6 +11,7 @@ from samovar.control import messages as m
 from samovar.errors import CommandRefused
 
 __all__ = [
+    "CancelCause",
     "CancelEpoch",
     "CommandAnswer",
     "EndRun",
@@ -24,6 +26,10 @@ __all__ = [
 ]
 
 
+CancelCause = Literal["pause", "overrun", "other"]
+"""A pause, or the time the epoch would take; `other`: the next attempt is as long as this one."""
+
+
 class Send(msgspec.Struct, frozen=True):
     """Send a worker a message."""
 
@@ -36,6 +42,13 @@ class CancelEpoch(msgspec.Struct, frozen=True):
 
     epoch: int
     why: str
+    cause: CancelCause = "other"
+    shorter: bool = False
+    """Whether the next attempt is to take less of the input."""
+    worked: float = 0.0
+    """Seconds the attempt has worked."""
+    expected: float | None = None
+    """Seconds it would have taken in all, where that is known; for an overrun."""
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -57,13 +70,20 @@ class UseCode(msgspec.Struct, frozen=True):
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """A command has been carried out. `given`: the answers of workers; `missing`: workers that sent none."""
+    """A command has been carried out. `given`: the answers of workers; `missing`: workers that sent none.
+
+    Of a modification: `epoch` and `taken` are the first epoch with the new logic and the tuples that its operators had
+    taken in committed epochs before that; None and empty where the desk does not know. `late`: no tuple will meet it.
+    """
 
     command: str
     state: str
     note: str = ""
     given: tuple[tuple[str, m.StateGiven | m.InFlightGiven], ...] = ()
     missing: tuple[str, ...] = ()
+    epoch: int | None = None
+    taken: Mapping[str, int] = {}
+    late: bool = False
 
 
 class Refuse(msgspec.Struct, frozen=True):

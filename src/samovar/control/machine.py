@@ -28,11 +28,16 @@ from samovar.control.state.code_versions import Modification
 from samovar.control.state.run_state import OTHER_CODE, RunState
 from samovar.control.state.worker_roster import KnownWorker
 
-__all__ = ["LET_END", "LET_FINISH", "Machine"]
+__all__ = ["LET_ALIGN", "LET_END", "LET_FINISH", "Machine"]
 
-LET_FINISH = 0.25
+LET_FINISH = 0.1
 """Seconds. An epoch without Python tasks that is expected to end within them is not cancelled by a direct pause: doing
-it again would take longer than waiting."""
+it again would take longer than waiting, and nobody notices a wait of that length."""
+LET_ALIGN = 2.0
+"""Seconds that a pause at the epoch's end waits for it: the length that epochs aim at. One that has just begun and will
+take longer is given up."""
+CUTS = 2
+"""Epochs that are given up in a run because they take too long: the third estimate would be no better."""
 LET_END = 1.0
 """Seconds. An epoch that is expected to end within them is waited for by what comes into force between epochs; a longer
 one is given up and done again, so that a modification is in force soon however long epochs are."""
@@ -59,6 +64,7 @@ class Machine(RunState):
             e.Reported: self._on_report,
             e.WorkerDropped: self._on_dropped,
             e.WorkerVanished: lambda event: self._forget(event.worker),
+            e.OperatorsCounted: self._on_counted,
             e.EpochBegun: self._on_begun,
             e.EpochDone: self._on_epoch_over,
             e.EpochGivenUp: self._on_epoch_over,
@@ -85,17 +91,24 @@ class Machine(RunState):
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def handle(self, event: e.Event) -> list[i.Instruction]:
+    def handle(self, event: e.Event, at: float | None = None) -> list[i.Instruction]:
         """What to do about an event, in this order. Raises CommandRefused for a report of the engine that contradicts
-        the state."""
+        the state.
+
+        `at`: when it happened, in seconds of a clock that never goes back; without it the event's own time counts, if
+        it has one.
+        """
         self._out = []
+        self._now = at if at is not None else getattr(event, "at", 0.0) or self._now
         if isinstance(event, e.RunCommand) and (self._ended or self._ending):
             self._late(event)
         else:
             self._handlers[type(event)](event)
             self._settle()  # after each event, whatever it changed: handlers only say what is wanted
-        # progress and signs of life come twice a second: the story would hold nothing else
-        if not (isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)):
+        self.clock.stand(self._now, self._stands)
+        # figures and signs of life come twice a second: the story would hold nothing else
+        alive = isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)
+        if not alive and not isinstance(event, e.OperatorsCounted):
             self._story.append(event.words)
         return self._out
 
@@ -129,15 +142,18 @@ class Machine(RunState):
         if not (self._paused and self._pause):
             self._pause = event.mode
             self._paused = False
-            left = self._left(event.at)
-            self._letting = left is not None and left <= LET_FINISH
+            left, may_lose = self._left, self.clock.may_lose(self._now)
+            self._letting = (left is not None and left <= LET_FINISH) or not may_lose
+            if event.mode == "aligned" and may_lose and left is not None and left > LET_ALIGN:
+                self._cancel("a pause at its end would wait for long", "pause")
         self._pausing.append(event.command)
 
-    def _left(self, now: float) -> float | None:
+    @property
+    def _left(self) -> float | None:
         """Seconds until the epoch will probably be over."""
         if self._epoch is None or self._epoch.expected is None:
             return None
-        return self._epoch.at + self._epoch.expected - now
+        return self._epoch.expected - self.clock.worked(self._now)
 
     def _on_resume(self, event: e.ResumeRequested) -> None:
         if self._pause is None:
@@ -167,10 +183,15 @@ class Machine(RunState):
             )
         elif not event.bodies and not event.native:
             self._refuse(event.command, "Expected operators to modify, got none.")
+        elif self._complete:
+            self._answer_late(event.command)
         else:
-            self._modification = Modification(event, self.codes)
-            left = self._left(event.at)
-            if self._modification.at_epoch_end and (left is None or left > LET_END):
+            modification = self._modification = Modification(event, self.codes)
+            self._touched = True
+            left, last = self._left, self._epoch is not None and self._epoch.last
+            if last and not any(self.workers.running(name) for name in modification.codes):
+                modification.put_off()  # no tuple would meet it, unless the epoch begins again
+            if modification.at_epoch_end and (last or left is None or left > LET_END):
                 self._cancel(OTHER_CODE)
 
     def _on_decision(self, event: e.DecisionMade) -> None:
@@ -212,7 +233,7 @@ class Machine(RunState):
         self._send_breakpoints()
 
     def _on_break_taken_back(self, event: e.BreakTakenBack) -> None:
-        if self.breaks.active.pop(event.name, None) is None:
+        if not self.breaks.remove(event.name):
             known = ", ".join(self.breaks.active) or "none"
             self._refuse(event.command, f"No breakpoint {event.name!r}. Breakpoints: {known}.")
             return
@@ -229,9 +250,9 @@ class Machine(RunState):
     def _on_patience_ended(self, event: e.PatienceEnded) -> None:
         name = event.command
         if name in self._pausing:
-            if self._pause == "direct" and self._epoch is not None and not self._cancelling:
-                self._letting = False
-                self._cancel("a worker did not stop in time")
+            at_once = self._pause == "direct" and not self._letting
+            if at_once and self._epoch is not None and not self._cancelling:
+                self._cancel("a worker did not stop in time", "pause")
             else:
                 self._pausing.remove(name)
                 self._answer(name, "it will be paused when the epoch is over")
@@ -242,7 +263,9 @@ class Machine(RunState):
             self._resuming.remove(name)
             self._answer(name, "not every worker has confirmed that it goes on")
         elif self._modification is not None and self._modification.command == name:
-            if self._cancelling or (self._modification.at_epoch_end and self._epoch is None):
+            if self._epoch is not None and self._epoch.last and (self._cancelling or not self._at_work):
+                pass  # whether it comes too late is known when the epoch is over
+            elif self._cancelling or (self._modification.at_epoch_end and self._epoch is None):
                 self._modification.command = ""
                 self._answer(name, "it will be in force in the next epoch")
             elif self._modification.at_epoch_end:
@@ -261,6 +284,12 @@ class Machine(RunState):
             self._answer(name, "it is being stopped")
         else:
             self._out += self._asks.give_up(name, self.state)
+
+    @property
+    def _at_work(self) -> bool:
+        """Whether the modification can still be met by a tuple of the epoch under way: it waits for workers."""
+        pending = self._modification
+        return pending is not None and (bool(pending.waiting) or pending.phase == "asked")
 
     # --- workers ----------------------------------------------------------------------------------------------------
 
@@ -370,7 +399,9 @@ class Machine(RunState):
             self._out.append(
                 i.NoteSwitched(at.epoch, at.attempt, member.name, report.version, report.switches)
             )
+        self._touched = True
         if self._modification is not None and self._modification.version == report.version:
+            self._modification.switched = True
             self._modification.waiting.discard(member.name)
 
     def _withdraw(self, report: m.Switched) -> None:
@@ -411,6 +442,9 @@ class Machine(RunState):
         if not self._gate or self._ended:
             self._impossible(f"Epoch {event.epoch} cannot begin now: the run is {self.state}.")
         self._epoch = event
+        self._number = event.epoch
+        self._touched = False
+        self.clock.begin(event, self._now)
         self.breaks.begin(event.counts or self.breaks.totals)
         self._seen, self.repeated = {}, False
 
@@ -418,9 +452,30 @@ class Machine(RunState):
         if self._epoch is None or self._epoch.epoch != event.epoch:
             now = "none" if self._epoch is None else f"epoch {self._epoch.epoch}"
             self._impossible(f"Epoch {event.epoch} cannot be over: {now} is under way.")
+        last = self._epoch.last
+        if isinstance(event, e.EpochDone):
+            self._number = event.epoch + 1
+            self.clock.committed(self._now)
         self._leave_epoch("the epoch is over")
         committed = isinstance(event, e.EpochDone) and event.counts
         self.breaks.begin(committed or self.breaks.totals)
+        if isinstance(event, e.EpochDone) and last:
+            self._complete = True
+            modification = self._modification
+            if modification is not None and not modification.switched:
+                self._modification = None
+                if modification.command:
+                    self._answer_late(modification.command)
+
+    def _on_counted(self, event: e.OperatorsCounted) -> None:
+        self.clock.count(self._now, event.taken)
+        wishes = self._pause or self.holds.open or self._freezing or self._frozen or self._modification
+        if self._epoch is None or wishes or self._touched or self._cuts == CUTS:
+            return
+        overrun = self.clock.overrun(self._now)
+        if overrun is not None:
+            self._cuts += 1
+            self._cancel("it takes too long", "overrun", overrun[1])
 
     def _on_row_held(self, event: e.RowHeld) -> None:
         if self._epoch is not None:

@@ -375,8 +375,8 @@ class Workflow:
             kept inside an epoch for it: "tau": as that needs; "every": every thousand tuples; "none": not at all.
         on_error: "fail" ends the run at a tuple that a Python operator raises on; "hold" stops it there until a person
             decides (`run.held`).
-        epoch_bytes: the input an epoch takes; by default it follows the measured cost.
-        interactive: whether a person watches, so that epochs are short; by default while a display is drawn.
+        epoch_bytes: the input an epoch takes; by default as much as takes two seconds.
+        interactive: whether a person watches, so that it takes one second; by default while a display is drawn.
         key_partitions: how many key partitions operators with `by=` have; by default twice the cores.
         run_id: the run's name; by default made of the workflow's name and the time.
 

@@ -37,7 +37,7 @@ from samovar.runtime.live.inspection import (
     inspection,
     snapshot,
 )
-from samovar.runtime.live.modification import Transfer, modification
+from samovar.runtime.live.modification import Modified, Transfer, modification, modified
 from samovar.runtime.live.statistics import Meter, Statistics
 from samovar.runtime.live.watches import BreakpointReached, BreakpointSet
 from samovar.runtime.progress import GOING, Progress, Status
@@ -50,6 +50,10 @@ from samovar.runtime.workflow_file import read_graph
 __all__ = ["Run"]
 
 log = logging.getLogger("samovar")
+
+BOUNDARY = 1.5
+"""Seconds that a strict modification waits for an epoch that was expected to end: then the epoch is given up, so that
+it is in force within two."""
 
 
 class Run:
@@ -356,9 +360,10 @@ class Run:
         """Stop the run, to look at it. Returns when all has stopped.
 
         mode: "direct": Python operators stop at their next tuple or mini-step, with tuples in flight; an epoch that
-            only Spark works on is cancelled and done again on `resume`, or waited for if it is nearly over.
-            "aligned": the present epoch is finished first; if that takes more than 3 seconds, the run is `pausing`
-            meanwhile.
+            only Spark works on is cancelled and done again on `resume`. It is waited for if it is nearly over, has
+            worked for more than two seconds, or was cancelled by pauses before. "aligned": the present epoch is
+            finished first; one that has just begun and would take long is cancelled instead. If that takes more than
+            3 seconds, the run is `pausing` meanwhile.
 
         >>> run.pause()
         >>> run.status
@@ -381,10 +386,12 @@ class Run:
         *,
         consistency: e.Consistency = "strict",
         transfer: Transfer | Mapping[str, Transfer] | None = None,
-    ) -> None:
+    ) -> Modified:
         """Replace the logic of operators. It is checked before anything changes.
 
-        Returns when the logic is in force; raises CommandRefused when the run has ended before that.
+        Returns when the logic is in force, usually within two seconds, with what became of it: since which `epoch`, how
+        many tuples each operator had `taken` by then, and whether it came too `late`, because the last epoch was
+        committed before. Raises CommandRefused when the run had ended.
 
         changes: by operator. A Python operator takes an `sv.Operator`, or the source text of one; a native one that
             keeps nothing (a filter, a select) SQL text (several: a list) or a mapping of its fields, and changes
@@ -398,13 +405,20 @@ class Run:
         transfer: a function from the old state (a mapping) to values to set on the new operator, or a mapping of such
             functions by operator; without one, the new operator gets what the old one had changed.
 
-        >>> run.modify({"H": Highest()}, consistency="none")
+        >>> run.modify({"H": Highest()}, consistency="none").late
+        False
         """
         if consistency not in get_args(e.Consistency):
             raise RunError(f"Expected consistency 'strict', 'backward' or 'none', got {consistency!r}.")
         if not changes:
             raise RunError('Expected operators to modify, got none: run.modify({"FE": NewFE()}).')
-        self._thread.steering.answer(modification(self._thread.context, changes, consistency, transfer))
+        context, steering = self._thread.context, self._thread.steering
+        make = modification(context, changes, consistency, transfer)
+        strict = consistency == "strict"
+        answer = steering.answer(make, BOUNDARY if strict else None)
+        result = modified(context, steering.desk, tuple(changes), answer)
+        log.info("run %s: %s modified: %s", self.id, ", ".join(changes), result)
+        return result
 
     # --- tuples that raised -----------------------------------------------------------------------------------------
 

@@ -124,6 +124,7 @@ class RunThread:
                 stopping=self.stop.is_set,
                 committed=self._committed,
                 make=self.prepared.make,
+                noted=self._noted,
             )
             if not self.steering.wait_open():
                 raise RunStopped("The run was stopped.")
@@ -158,6 +159,10 @@ class RunThread:
         filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
         fixed = history.started.options.get("epoch_bytes") if history.started is not None else None
         return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=fixed)
+
+    def _noted(self, text: str) -> None:
+        if text:
+            self.message = "; ".join(part for part in (self.prepared.notice, text) if part)
 
     # --- after each epoch -------------------------------------------------------------------------------------------
 

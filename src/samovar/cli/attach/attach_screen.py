@@ -51,6 +51,8 @@ class LiveScreen(Screen):
                 ),
             )
         )
+        if "modified" in now:
+            self._say(f"{now['modified'][:1].upper()}{now['modified'][1:]}.")
         for one in now["reached"]:
             self._reached(one)
         for one in now["held"]:

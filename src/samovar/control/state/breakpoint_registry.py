@@ -58,6 +58,8 @@ class BreakpointRegistry:
         self._done: dict[str, tuple[int, int]] = {}
         """And in tasks of this attempt that have ended."""
         self._seen: set[tuple[str, m.TuplePlace]] = set()
+        self._unanswered: list[str] = []
+        """Commands that set a breakpoint which is gone before all workers had it."""
 
     @property
     def all(self) -> tuple[m.Breakpoint, ...]:
@@ -72,6 +74,11 @@ class BreakpointRegistry:
     def counts(self) -> dict[str, tuple[int, int]]:
         """Tuples that operators have taken and given up to now, without the tasks under way."""
         return _added(self.totals, self._done)
+
+    @property
+    def done(self) -> Mapping[str, tuple[int, int]]:
+        """Tuples that operators have taken and given in tasks of this attempt that have ended."""
+        return self._done
 
     def counted(self, one: ActiveBreakpoint) -> int:
         """How many tuples were counted, as far as is known."""
@@ -96,10 +103,19 @@ class BreakpointRegistry:
 
     def commands(self, *, waiting: bool = True) -> list[str]:
         """Commands that wait until their breakpoint stands everywhere; or those that need not wait any more."""
-        return [s.command for s in self.active.values() if s.command and bool(s.unarmed) == waiting]
+        gone = [] if waiting else list(self._unanswered)
+        return gone + [s.command for s in self.active.values() if s.command and bool(s.unarmed) == waiting]
+
+    def remove(self, name: str) -> bool:
+        """A breakpoint stands no more; returns whether it stood."""
+        one = self.active.pop(name, None)
+        if one is not None and one.command:
+            self._unanswered.append(one.command)
+        return one is not None
 
     def answered(self, command: str) -> None:
         """A command waits no more."""
+        self._unanswered = [other for other in self._unanswered if other != command]
         for one in self.active.values():
             one.command = "" if one.command == command else one.command
 
@@ -153,7 +169,7 @@ class BreakpointRegistry:
         reached = []
         for name, one in list(self.active.items()):
             if one.breakpoint.counts and one.limit <= self.counted(one):
-                del self.active[name]
+                self.remove(name)
                 place = m.TuplePlace(one.breakpoint.operator, -1, 0, 0, self.counted(one))
                 reached.append(m.Reached(breakpoint=name, place=place))
         self.at += reached

@@ -73,6 +73,16 @@ class Modification:
         self.phase: Literal["asked", "spreading"] = "asked"
         self.waiting: set[str] = set()
         """Workers that have not reported their switch."""
+        self.switched = False
+        """Whether a worker has reported its switch."""
+        self.epoch: int | None = None
+        """The first epoch with the new logic, when that is known."""
+        self.taken: Mapping[str, int] = {}
+        """Tuples that its operators had taken before that, if it came into force between epochs."""
+
+    def put_off(self) -> None:
+        """It comes into force between epochs, whatever was asked for."""
+        self.at_epoch_end, self.barrier = True, False
 
     def for_member(self, member: KnownWorker) -> dict[str, m.CodeVersion]:
         """The part of it that a worker's task needs."""

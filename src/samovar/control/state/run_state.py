@@ -14,6 +14,7 @@ from samovar.control import instructions as i
 from samovar.control import messages as m
 from samovar.control.state.breakpoint_registry import BreakpointRegistry
 from samovar.control.state.code_versions import CodeVersions, Modification
+from samovar.control.state.epoch_clock import EpochClock
 from samovar.control.state.held_tuples import HeldTuples
 from samovar.control.state.open_questions import OpenQuestions
 from samovar.control.state.worker_roster import KnownWorker, WorkerRoster
@@ -35,8 +36,17 @@ class RunState:
         self.holds = HeldTuples()
         self.codes = CodeVersions()
         self.breaks = BreakpointRegistry()
+        self.clock = EpochClock()
+        self._now = 0.0
         self._asks = OpenQuestions()
         self._epoch: e.EpochBegun | None = None
+        self._number: int | None = None
+        """The epoch under way, or the next one; None before the first."""
+        self._complete = False
+        """Whether the last epoch of the run is committed."""
+        self._touched = False
+        """Whether somebody gave the epoch under way other code, so that what was told of it would change with it."""
+        self._cuts = 0
         self._seen: dict[tuple[tuple[str, ...], int], str] = {}
         self.repeated = False
         """Whether part of the epoch under way was computed twice, by a task for the same operators and partition."""
@@ -108,6 +118,17 @@ class RunState:
     def _answer(self, command: str, note: str = "") -> None:
         self._out.append(i.CommandAnswer(command, self.state, note))
 
+    def _answer_late(self, command: str) -> None:
+        note = "the last epoch was committed before"
+        self._out.append(i.CommandAnswer(command, self.state, note, late=True))
+
+    def _answer_modified(self, modification: Modification) -> None:
+        """A modification is in force: since the next epoch, or inside the one under way."""
+        answer = i.CommandAnswer(
+            modification.command, self.state, epoch=modification.epoch, taken=modification.taken
+        )
+        self._out.append(answer)
+
     def _impossible(self, message: str) -> NoReturn:
         raise CommandRefused(message, state=self.state, story=self._story)
 
@@ -140,13 +161,19 @@ class RunState:
         self._abandon_tasks(why)
         self.holds.forget_attempt()
 
-    def _cancel(self, why: str) -> None:
+    def _cancel(self, why: str, cause: i.CancelCause = "other", expected: float | None = None) -> None:
         """Give up the epoch that is under way; its tasks end at their next tuple."""
         if self._epoch is None or self._cancelling:
             return
         self._cancelling = True
         self._abandon_tasks(why)
-        self._out.append(i.CancelEpoch(self._epoch.epoch, why))
+        worked = self.clock.worked(self._now)
+        if cause == "pause":
+            self.clock.lose(self._now)
+        # a decision about a tuple names its place in this epoch: in a shorter one it may lie behind the end
+        decided = any(place.epoch == self._epoch.epoch for place in self.holds.decisions)
+        shorter = cause != "other" and self._epoch.aim is not None and not decided
+        self._out.append(i.CancelEpoch(self._epoch.epoch, why, cause, shorter, worked, expected))
 
     def _abandon_tasks(self, why: str) -> None:
         for member in self.workers.busy:
@@ -161,6 +188,11 @@ class RunState:
         barrier = self._modification is not None and self._modification.barrier
         frozen = bool(self._freezing or self._frozen)
         return self._pause == "direct" or bool(self.holds.open) or barrier or frozen
+
+    @property
+    def _stands(self) -> bool:
+        """Whether the epoch under way stands still: workers have it, and all of them have stopped."""
+        return self._wants_stop and bool(self.workers.busy) and self.workers.all_stopped
 
     def _settle(self) -> None:
         if self._ended or self._ending:
@@ -233,7 +265,7 @@ class RunState:
             return
         only_spark = self._epoch is not None and not self.workers.busy
         if self._pause == "direct" and only_spark and not self._letting:
-            self._cancel("paused while only Spark worked")
+            self._cancel("paused while only Spark worked", "pause")
         if not self._paused:
             in_flight = self._pause == "direct" and bool(self.workers.busy) and self.workers.all_stopped
             self._paused = in_flight or self._epoch is None
@@ -256,6 +288,10 @@ class RunState:
                 self._settle_workers()
                 return False
             modification.phase = "spreading"
+            modification.epoch = self._number
+            if self._epoch is None:
+                names, totals = (*modification.codes, *modification.native), self.breaks.totals
+                modification.taken = {name: totals.get(name, (0, 0))[0] for name in names}
             self._use(self.codes.with_modification(modification))
             for member in self.workers.busy:
                 if codes := modification.for_member(member):
@@ -266,9 +302,13 @@ class RunState:
             return True
         if modification.waiting:
             return False
+        if self._epoch is not None and self._epoch.last and not modification.switched:
+            return (
+                False  # workers ended their tasks before they switched: the next task does, if there is one
+            )
         self._modification = None
         if modification.command:
-            self._answer(modification.command)
+            self._answer_modified(modification)
         return False
 
     def _use(self, codes: CodeVersions) -> None:

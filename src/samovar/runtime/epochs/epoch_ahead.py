@@ -26,7 +26,7 @@ from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
 from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.spark.job_tags import cancel_tagged
 
-__all__ = ["EpochAhead", "Pipeline", "may_run_ahead"]
+__all__ = ["EpochAhead", "NextEpoch", "Pipeline", "may_run_ahead"]
 
 log = logging.getLogger("samovar.engine")
 
@@ -44,18 +44,24 @@ def may_run_ahead(plan: Plan, level: int) -> bool:
     return not any(isinstance(plan.graph.ops[n], ops.Limit) for n in working)
 
 
+@dataclass(frozen=True)
+class NextEpoch:
+    """What an epoch will cover, and its size in bytes. `whole`: it has to take all that is left of its level."""
+
+    covers: EpochRange
+    size: int
+    whole: bool = False
+
+
 class EpochAhead:
     """An attempt at the next epoch on a thread of its own; it begins when `before` has given its first job to Spark."""
 
-    def __init__(
-        self, context: RunContext, number: int, covers: EpochRange, size: int, before: Epoch
-    ) -> None:
+    def __init__(self, context: RunContext, number: int, chosen: NextEpoch, before: Epoch) -> None:
         name = new_attempt()
         folder = context.recording.attempt_folder(number, name)
         control = context.steering.control if context.steering is not None else None
-        self.covers = covers
-        self.size = size
-        self.attempt = Attempt(context, number, covers, name, folder, control, turn=Turn())
+        self.chosen = chosen
+        self.attempt = Attempt(context, number, chosen.covers, name, folder, control, turn=Turn())
         self.plan = self.attempt.plan
         self.epoch = Epoch(self.attempt)
         self._before = before
@@ -111,13 +117,13 @@ class EpochAhead:
 
 @dataclass
 class Pipeline:
-    """The epoch ahead of a level, if there is one. `choose`: what the epoch behind a range covers, and its size.
+    """The epoch ahead of a level, if there is one. `choose`: the epoch behind a range, if it may begin.
 
     For one thread, that of the run.
     """
 
     context: RunContext
-    choose: Callable[[EpochRange], tuple[EpochRange, int] | None]
+    choose: Callable[[EpochRange], NextEpoch | None]
     ahead: EpochAhead | None = None
     _present: EpochAhead | None = None
     """The one whose turn it is, until it has ended."""
@@ -128,7 +134,7 @@ class Pipeline:
             return
         chosen = self.choose(epoch.attempt.covers)
         if chosen is not None:
-            self.ahead = EpochAhead(self.context, epoch.number + 1, *chosen, epoch)
+            self.ahead = EpochAhead(self.context, epoch.number + 1, chosen, epoch)
 
     def waiting(self) -> EpochAhead | None:
         """The epoch ahead, if it can be the present one now; another one is dropped."""
@@ -144,7 +150,7 @@ class Pipeline:
 
     def take(self, covers: EpochRange) -> EpochAhead | None:
         """The epoch ahead, if it covers just that: it is the present one from now on, until `finish`."""
-        if self.ahead is None or self.ahead.covers is not covers:
+        if self.ahead is None or self.ahead.chosen.covers is not covers:
             return None
         self._present, self.ahead = self.ahead, None
         return self._present

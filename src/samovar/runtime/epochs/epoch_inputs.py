@@ -79,8 +79,8 @@ class EpochInputs:
         """What workers make of rows. Their input is computed ahead of the epoch's turn, their work waits for it."""
         turn = self.attempt.turn
         if turn is not None and not turn.has_come:
-            # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing, and
-            # frames that are read twice behind it would be computed twice.
+            # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing,
+            # and frames that are read twice behind it would be computed twice.
             if self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true":
                 df = df.localCheckpoint(eager=False)
             turn.wait()

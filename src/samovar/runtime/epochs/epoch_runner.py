@@ -5,7 +5,8 @@ again.
 
 An epoch during which Spark lost a Python worker, an executor or what one of them held is done again as a fresh attempt:
 at most `ATTEMPTS` times in a row, then the run fails and can be resumed. Errors of the user's code or expressions are
-not retried.
+not retried. An epoch that was given up because a pause met it, or because it takes too long, takes fewer units the next
+time, where it has more than one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 
+import msgspec
+
 from samovar.compile.strategy import EpochRange
+from samovar.control import instructions as i
+from samovar.control.events import Forecast
 from samovar.errors import RunError, RunStopped
 from samovar.graph import operators as ops
 from samovar.ids import new_attempt
@@ -27,7 +32,8 @@ from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
-from samovar.runtime.epochs.epoch_ahead import Pipeline, may_run_ahead
+from samovar.runtime.epochs.epoch_ahead import NextEpoch, Pipeline, may_run_ahead
+from samovar.runtime.epochs.forecasts import forecast_of
 from samovar.runtime.epochs.level_stream import LevelStream, take
 from samovar.runtime.epochs.pacer import Pacer
 from samovar.runtime.epochs.run_context import PresentEpoch, RunContext
@@ -49,6 +55,15 @@ ATTEMPTS = 3
 
 A worker that dies of chance lives the second time; what kills it each time (too little memory) will not change.
 """
+NOTHING_KNOWN = Forecast()
+
+
+class _EpochShortened(Exception):
+    """An epoch was given up, and the next attempt is to take fewer units."""
+
+    def __init__(self, order: i.CancelEpoch) -> None:
+        super().__init__(order.why)
+        self.order = order
 
 
 def streams_of(
@@ -96,8 +111,10 @@ def run_levels(
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
     make: Callable[[Attempt], Epoch] = Epoch,
+    noted: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`."""
+    """Run everything that is not committed yet. `committed` is called after each commit; `make`: see `commit_epoch`;
+    `noted` gets what people should know."""
     plan = context.plan
     level = 0
     while level < plan.placement.levels:
@@ -109,7 +126,8 @@ def run_levels(
         if _idle(context, level, high):
             level = high + 1
             continue
-        _run_level(context, level, high, pacer(level), watching, stopping, committed, make, first=not done)
+        pace = pacer(level)
+        _run_level(context, level, high, pace, watching, stopping, committed, make, noted, first=not done)
         context.progress.build_sides.forget()
 
 
@@ -135,48 +153,68 @@ def _run_level(
     stopping: Callable[[], bool],
     committed: Callable[[EpochCommitted], None],
     make: Callable[[Attempt], Epoch],
+    noted: Callable[[str], None],
     *,
     first: bool,
 ) -> None:
-    def choose(after: EpochRange | None, high: int = low) -> tuple[EpochRange, int]:
-        """What the next epoch covers, and its size in bytes; `after`: what the one before it covers."""
+    def choose(after: EpochRange | None, high: int = low) -> NextEpoch:
+        """The next epoch; `after`: what the one before it covers, if that has not ended."""
         streams = streams_of(context, low, after.units if after is not None else None) if low == high else []
         remaining = sum(s.remaining for s in streams)
-        wanted = remaining if _mixed(context, streams) else pace.next_bytes(remaining, watching=watching())
+        mixed = _mixed(context, streams)
+        wanted = remaining if mixed else pace.next_bytes(remaining, watching=watching())
         units, size = take(streams, wanted)
         last = all(units[s.name][1] == s.units for s in streams)
         begins = first and after is None
         if begins and last:  # everything in one epoch: what closes the level is part of the same plan
             high = _closing(context, high)
         marks = _marks(context, low, units, pace.longest_seconds(size))
-        return EpochRange(low, high, units, begins, last, marks), size
+        return NextEpoch(EpochRange(low, high, units, begins, last, marks), size, whole=mixed)
 
-    ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
-    pipeline = Pipeline(context, lambda after: None if after.last or not ahead else choose(after))
+    runs_ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
+    pipeline = Pipeline(context, lambda after: choose(after) if runs_ahead and not after.last else None)
+    steering = context.steering
     try:
         while True:
             if stopping():
                 raise RunStopped(
                     "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
                 )
-            waiting = pipeline.waiting()
-            covers, size = choose(None, high) if waiting is None else (waiting.covers, waiting.size)
-            fact = commit_epoch(
-                context,
-                covers,
-                size,
-                stopping,
-                expected=pace.seconds(size) if pace.seen else None,
-                make=make,
-                pipeline=pipeline,
+            ahead = pipeline.waiting()
+            chosen = choose(None, high) if ahead is None else ahead.chosen
+            size = chosen.size
+            forecast = forecast_of(
+                context, chosen.covers, pace, size, watching=watching(), whole=chosen.whole
             )
-            pace.observe(size, fact.seconds, prepares=bool(context.progress.build_sides.frames) and first)
+            try:
+                fact = commit_epoch(
+                    context, chosen.covers, size, stopping, forecast=forecast, make=make, pipeline=pipeline
+                )
+            except _EpochShortened as given_up:
+                pipeline.drop()
+                noted(_shorten(context, pace, size, given_up.order))
+                continue
+            prepares = bool(context.progress.build_sides.frames) and first
+            still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
+            pace.observe(size, fact.seconds - still, prepares=prepares, paused=paused)
             committed(fact)
             first = False
-            if covers.last:
+            if fact.last:
                 return
     finally:
         pipeline.drop()
+
+
+def _shorten(context: RunContext, pace: Pacer, size: int, order: i.CancelEpoch) -> str:
+    """Make the next epoch shorter than one of that size that was given up; returns what people should know."""
+    if order.cause == "pause":
+        pace.interrupted()
+        return ""
+    pace.overran(size, order.worked, order.expected)
+    about = "" if order.expected is None else f" (it would have taken {order.expected:.0f} s)"
+    note = f"epoch {order.epoch} was given up after {order.worked:.1f} s{about} and is done again shorter"
+    log.info("run %s: %s", context.tag, note)
+    return note
 
 
 def _marks(
@@ -207,17 +245,17 @@ def commit_epoch(
     size: int,
     stopping: Callable[[], bool],
     *,
-    expected: float | None = None,
+    forecast: Forecast = NOTHING_KNOWN,
     make: Callable[[Attempt], Epoch] = Epoch,
     pipeline: Pipeline | None = None,
 ) -> EpochCommitted:
-    """Run one epoch and commit it. `expected`: seconds it will probably take; `make`: prepares an attempt at it.
+    """Run one epoch and commit it. `forecast`: what is known of it; `make`: prepares an attempt at it.
 
     `pipeline`: where the epoch may have begun already, and where the one behind it may begin.
     """
     present = context.progress.present = PresentEpoch(covers)
     pipeline = pipeline or Pipeline(context, lambda _: None)
-    epoch, outcome = _attempt(context, present, stopping, expected, make, pipeline)
+    epoch, outcome = _attempt(context, present, stopping, forecast, make, pipeline)
     number, name = epoch.number, epoch.attempt.name
     if present.mended:
         write_decisions(epoch.folder, "rows", present.mended)
@@ -255,7 +293,7 @@ def _attempt(
     context: RunContext,
     present: PresentEpoch,
     stopping: Callable[[], bool],
-    expected: float | None,
+    forecast: Forecast,
     make: Callable[[Attempt], Epoch],
     pipeline: Pipeline,
 ) -> tuple[Epoch, EpochOutcome]:
@@ -267,7 +305,9 @@ def _attempt(
         ahead = pipeline.take(present.covers)
         name = new_attempt() if ahead is None else ahead.attempt.name
         if steering is not None:
-            if not steering.begin(len(context.history.epochs), name, expected):
+            if present.mended:  # they are counted with all of this epoch's rows
+                forecast = msgspec.structs.replace(forecast, aim=None)
+            if not steering.begin(len(context.history.epochs), name, forecast):
                 raise RunStopped(
                     "The run was stopped.", hint="Go on with past.resume() or `samovar run --resume`."
                 )
@@ -324,6 +364,9 @@ def _attempt(
             tried += 1
             log.warning("run %s: epoch %d, attempt %d of %d: %s", context.tag, number, tried, ATTEMPTS, lost)
         shutil.rmtree(epoch.folder, ignore_errors=True)
+        order = steering.cancelled if steering is not None else None
+        if order is not None and order.shorter and not present.mended:
+            raise _EpochShortened(order)
     number = len(context.history.epochs)
     raise RunError(
         f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",

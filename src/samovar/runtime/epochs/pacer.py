@@ -1,8 +1,12 @@
 """How long an epoch is. Pure: sizes and seconds in, sizes out.
 
-An epoch costs a fixed time over its work. While nobody watches, epochs grow until that time is at most `share` of the
-epoch; while somebody watches, an epoch aims at `watched` seconds. The fixed time is estimated from epochs of different
-size by a least-squares line, and is at least `floor`.
+Every epoch aims at `aim` seconds (`watched` while somebody watches), whatever its run does: what a crash loses, when a
+modification is in force and how far a jump computes follow from it. The first epoch of a level is small, since nobody
+knows how slow its rows are; from then on sizes follow the measured rate, `GROWTH` times the largest so far at most. An
+epoch that joins with a large build side again spends a fixed time whatever its size: it aims at `OVERHEADS` times that.
+
+The fixed time is estimated from epochs of different size by a least-squares line, and is at least `floor`. It is kept
+while sizes do not differ: else the fixed cost of short epochs would pass for work.
 """
 
 from __future__ import annotations
@@ -15,18 +19,32 @@ BUILD_RATE = 400 << 20
 NATIVE_RATE = 60 << 20
 SLOW_RATE = 8 << 20
 """Bytes a second of build sides joined with again, of native and of Python work, before anything is measured."""
+GROWTH = 6
+"""Three epochs from the first one to the aim, where an operator takes microseconds a tuple; one more estimate before
+each step, where its tuples get slower on the way."""
+OVERHEADS = 4
+"""An epoch aims at so many times its fixed cost at least: three quarters of its time are work."""
+LONGEST = 20.0
+"""Seconds: the aim of an epoch with the largest fixed cost. Longer ones would lose too much at a crash."""
+SHORTEST = 0.35
+"""Seconds of work in an epoch that pauses have made shorter, at least; and twice its fixed cost."""
+HALVINGS = 3
+"""From two seconds down to `SHORTEST`."""
+PROBE = 0.6
+"""Of the size before, that of an epoch that finds the fixed cost: different enough to tell it from noise."""
+UNKNOWN = 4.0
+"""An epoch given up when nobody knew how long it would take counts as one that would have taken so many times the time
+it worked. Growing back takes one epoch, and giving up a second time costs another three aims."""
 
 
 @dataclass
 class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
-    first_bytes: int = 1792 << 20
-    first_watched: int = 64 << 20
-    share: float = 0.03
+    first_bytes: int = 32 << 20
+    aim: float = 2.0
     watched: float = 1.0
-    floor: float = 0.4
-    longest: float = 60.0
+    floor: float = 0.15
     fixed_bytes: int | None = None
     """Set: every epoch has this size (tests, and people who want it)."""
     guess: int = NATIVE_RATE
@@ -34,6 +52,15 @@ class Pacer:
     seen: list[tuple[int, float]] = field(default_factory=list)
     ahead: int = 0
     """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
+    bound: int | None = None
+    """The size of the next epoch at most, after one was given up because it took too long."""
+    halvings: int = 0
+    """How often the next epoch is halved, because pauses cancelled the ones before."""
+    calm: float = 0.0
+    """Seconds of epochs since then that no pause met. So many as an epoch aims at take one halving back: pauses a
+    second apart find epochs short, and keep them so."""
+    fixed: float | None = None
+    """The fixed time as estimated last."""
 
     @classmethod
     def for_level(
@@ -41,42 +68,67 @@ class Pacer:
     ) -> Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
 
-        An epoch that joins with a large build side spends time on it whatever its own size, so epochs start longer.
-        Python operators are slow for their bytes, so epochs start shorter, unless a filter before them (`filtered`)
-        leaves them few rows.
+        Python operators may be slow for their bytes, so epochs start smaller, unless a filter before them (`filtered`)
+        leaves them few rows. An epoch that joins with a large build side starts larger.
         """
         floor = cls.floor + build_bytes / BUILD_RATE
-        if python:
-            first = cls.first_bytes if filtered else 256 << 20
-            guess = NATIVE_RATE if filtered else SLOW_RATE
-            return cls(first, first_watched=16 << 20, floor=floor, fixed_bytes=fixed_bytes, guess=guess)
-        first = max(
-            cls.first_bytes, int(floor / cls.share * NATIVE_RATE) if build_bytes > cls.first_bytes / 4 else 0
-        )
-        return cls(first_bytes=first, floor=floor, fixed_bytes=fixed_bytes)
+        slow = python and not filtered
+        guess = SLOW_RATE if slow else NATIVE_RATE
+        first = max(1 << 20 if slow else cls.first_bytes, int((floor - cls.floor) * guess))
+        return cls(first, floor=floor, fixed_bytes=fixed_bytes, guess=guess)
 
-    def observe(self, size: int, seconds: float, *, prepares: bool = False) -> None:
-        """An epoch of that size took that long. `prepares`: it did work that later epochs will not repeat."""
+    # --- what has happened ------------------------------------------------------------------------------------------
+
+    def observe(self, size: int, seconds: float, *, prepares: bool = False, paused: bool = False) -> None:
+        """An epoch of that size took that long. `prepares`: it did work that later epochs will not repeat; `paused`:
+        somebody waits for its end, so that epochs do not grow again yet."""
+        self.bound = None
+        self.calm = 0.0 if paused else self.calm + seconds
+        if self.halvings and self.calm >= self.aim:
+            self.halvings, self.calm = self.halvings - 1, 0.0
         if prepares:
             self.ahead = size
         elif size > 0:
             self.seen.append((size, seconds))
             del self.seen[:-8]
+            self.fixed = self._intercept(self.fixed)
+
+    def overran(self, size: int, worked: float, expected: float | None) -> None:
+        """An epoch of that size was given up after `worked` seconds; it would have taken `expected`, if known."""
+        would = expected if expected is not None else UNKNOWN * worked
+        self.bound = max(1, min(int(size * self.aim / max(would, 1e-6)), size // 2))
+
+    def interrupted(self) -> None:
+        """A pause cancelled an epoch."""
+        self.halvings, self.calm = min(self.halvings + 1, HALVINGS), 0.0
+
+    # --- what comes next --------------------------------------------------------------------------------------------
+
+    def target(self, *, watching: bool) -> float:
+        """Seconds that the next epoch should take."""
+        overhead = self.estimate()[0] if self.seen else self.floor
+        return max(self.watched if watching else self.aim, min(OVERHEADS * overhead, LONGEST))
 
     def next_bytes(self, remaining: int, *, watching: bool) -> int:
         """The next epoch's size; a small rest is taken along."""
         if self.fixed_bytes is not None:
             return min(self.fixed_bytes, remaining)
-        if not self.seen:
-            start = self.first_watched if watching else self.first_bytes
-            chosen = float(max(start, self.ahead if watching else 3 * self.ahead))
-        else:
-            overhead, rate = self.estimate()
-            aim = self.watched if watching else min(max(overhead / self.share, self.watched), self.longest)
-            chosen = max(aim - overhead, aim / 2) * rate
-            growth = 8 if max(t for _, t in self.seen) < 4.0 else 3  # a long one is no place for a bold guess
-            chosen = min(chosen, growth * max(s for s, _ in self.seen))
+        chosen = self._measured(watching) if self.seen else float(max(self.first_bytes, 3 * self.ahead))
+        if self.bound is not None:
+            return min(remaining, self.bound, max(int(chosen), 1))
+        if self.halvings:
+            overhead, rate = self.estimate() if self.seen else (0.0, 0.0)
+            least = max(SHORTEST, 2 * overhead) * rate
+            chosen = min(chosen, max(chosen / 2**self.halvings, least))
         return remaining if remaining < 1.35 * chosen else max(int(chosen), 1)
+
+    def _measured(self, watching: bool) -> float:
+        overhead, rate = self.estimate()
+        aim = self.target(watching=watching)
+        chosen = min(max(aim - overhead, aim / 2) * rate, GROWTH * max(size for size, _ in self.seen))
+        last = self.seen[-1][0]
+        # epochs of one size do not show what they cost beside their size
+        return PROBE * last if self.fixed is None and PROBE * last < chosen < last / PROBE else chosen
 
     def seconds(self, size: int) -> float:
         """How long an epoch of that size will take; a guess before anything is measured."""
@@ -91,13 +143,16 @@ class Pacer:
 
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""
-        sizes = [s for s, _ in self.seen]
-        times = [t for _, t in self.seen]
+        mean_s, mean_t = (sum(values) / len(self.seen) for values in zip(*self.seen, strict=True))
+        overhead = min(self.floor if self.fixed is None else self.fixed, 0.9 * min(t for _, t in self.seen))
+        return overhead, mean_s / max(mean_t - overhead, 1e-6)
+
+    def _intercept(self, before: float | None) -> float | None:
+        """The fixed time by the epochs seen; that before, if their sizes do not differ enough to tell."""
+        sizes, times = zip(*self.seen, strict=True)
         mean_s, mean_t = sum(sizes) / len(sizes), sum(times) / len(times)
         spread = sum((s - mean_s) ** 2 for s in sizes)
-        overhead = self.floor
-        if spread > (0.2 * mean_s) ** 2 * len(sizes):
-            slope = sum((s - mean_s) * (t - mean_t) for s, t in self.seen) / spread
-            overhead = min(max(mean_t - slope * mean_s, self.floor), 0.5 * mean_t)
-        rate = mean_s / max(mean_t - overhead, 0.1 * mean_t, 1e-6)
-        return overhead, rate
+        if spread <= (0.2 * mean_s) ** 2 * len(sizes):
+            return before
+        slope = sum((s - mean_s) * (t - mean_t) for s, t in self.seen) / spread
+        return float(max(self.floor, min(mean_t - slope * mean_s, 0.9 * min(times))))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from samovar.compile.analysis import analyse, output_of
 from samovar.compile.plan import Plan, make_plan
 from samovar.control import instructions as i
 from samovar.control import messages as m
+from samovar.control.desk import Desk
 from samovar.control.events import Consistency, ModifyRequested
 from samovar.errors import RunError, SamovarError, UnknownName, WorkflowError
 from samovar.graph import operators as ops
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from samovar.runtime.epochs.run_context import RunContext
 
 __all__ = [
+    "Modified",
     "Transfer",
     "apply_code",
     "code_at",
@@ -59,11 +62,51 @@ __all__ = [
     "expressions_at",
     "handed_states",
     "modification",
+    "modified",
     "other_expression",
     "plan_with",
     "settle_switches",
     "transfer_epoch",
 ]
+
+
+@dataclass(frozen=True)
+class Modified:
+    """What became of a modification. As text: one sentence about it."""
+
+    epoch: int | None
+    """The first epoch with the new logic; None: there is none, or it is the next one."""
+    taken: Mapping[str, int]
+    """Tuples that each operator had taken when the new logic came into force."""
+    exact: bool = True
+    """Whether these numbers are exact: between two epochs they are. Inside an epoch they are what workers reported
+    last; the recording has the exact places when the epoch is committed (`past.switches`)."""
+    late: bool = False
+    """Whether it came too late: no tuple meets the new logic."""
+    note: str = ""
+
+    def __str__(self) -> str:
+        if self.late:
+            return f"too late: {self.note}"
+        if self.epoch is None:
+            return self.note
+        about = "" if self.exact else "about "
+        places = ", ".join(f"{about}tuple {taken + 1:,} of {name}" for name, taken in self.taken.items())
+        return f"in force since {places} (epoch {self.epoch})"
+
+
+def modified(context: RunContext, desk: Desk, names: tuple[str, ...], answer: i.CommandAnswer) -> Modified:
+    """What became of a modification of these operators, from the desk's answer."""
+    if answer.late or answer.note:
+        return Modified(None, {}, late=answer.late, note=answer.note)
+    history = context.history
+    if answer.epoch is None:  # nothing has begun in this process
+        totals = history.totals()
+        taken = {n: sum(totals[n].taken) if n in totals else 0 for n in names}
+        return Modified(len(history.epochs), taken)
+    if answer.taken:
+        return Modified(answer.epoch, {n: answer.taken.get(n, 0) for n in names})
+    return Modified(answer.epoch, {n: desk.taken(n) for n in names}, exact=False)
 
 
 def modification(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from samovar.control.door import Door
 from samovar.errors import CommandRefused, UnknownName
+from samovar.runtime.live.modification import Modified
 from samovar.runtime.live.statistics import Meter
 from samovar.runtime.progress import GOING
 from samovar.text import shown
@@ -70,13 +71,14 @@ class RemoteCommands:
             "modify": self._modify,
             "unwatch": run.unwatch,
         }
-        """Commands that return the status of the run when they are carried out."""
+        """Commands that return the status of the run when they are carried out; `modify`: and what became of it."""
 
     def answer(self, command: str, arguments: dict[str, Any]) -> Any:
         """What a command returns, as plain data."""
         if command in self._changes:
-            self._changes[command](**arguments)
-            return plain_data(self._status())
+            outcome = self._changes[command](**arguments)
+            became = {} if outcome is None else {"modified": str(outcome)}
+            return plain_data({**self._status(), **became})
         if command not in self._commands:
             raise UnknownName(command, [*self._commands, *self._changes], what="a command")
         return plain_data(self._commands[command](**arguments))
@@ -115,10 +117,10 @@ class RemoteCommands:
             "parts": [{"bucket": p.bucket, "worker": p.worker, "tuples": p.tuples} for p in seen.parts],
         }
 
-    def _modify(self, changes: Mapping[str, bytes]) -> None:
+    def _modify(self, changes: Mapping[str, bytes]) -> Modified:
         if not changes:
             raise CommandRefused("Expected operators to modify, got none.", state=self.run.status)
-        self.run.modify({name: pickle.loads(code) for name, code in changes.items()})
+        return self.run.modify({name: pickle.loads(code) for name, code in changes.items()})
 
 
 def plain_data(value: Any) -> Any:

@@ -49,10 +49,11 @@ class Steering:
         self._stop = stop
         self._note = note
         self._lock = threading.Lock()
-        self._cancelled = False
+        self._cancelled: i.CancelEpoch | None = None
         self._deciding = False
         self._over = threading.Event()
         self._epoch = 0
+        self._still = 0.0
         self._code: i.UseCode | None = None
         self._counts = {n: (sum(c.taken), c.given) for n, c in (totals or {}).items()}
         self.desk, self.control = self._open(run)
@@ -76,18 +77,34 @@ class Steering:
 
     # --- for the engine ---------------------------------------------------------------------------------------------
 
-    def begin(self, epoch: int, attempt: str, expected: float | None) -> bool:
+    def begin(self, epoch: int, attempt: str, forecast: e.Forecast) -> bool:
         """Wait until an attempt may begin, and begin it; False when the run is to end instead."""
         with self._lock:
-            self._epoch, self._cancelled, self._deciding = epoch, False, False
+            self._epoch, self._cancelled, self._deciding = epoch, None, False
             self._over = threading.Event()
-        return self.desk.begin_epoch(epoch, attempt, expected, self._counts)
+        return self.desk.begin_epoch(epoch, attempt, forecast, self._counts)
 
     def may_commit(self) -> bool:
         """Whether an attempt that went well counts. If so, it can no longer be cancelled."""
         with self._lock:
-            self._deciding = not self._cancelled
+            self._deciding = self._cancelled is None
             return self._deciding
+
+    @property
+    def cancelled(self) -> i.CancelEpoch | None:
+        """Why the attempt was cancelled; None: it was not."""
+        with self._lock:
+            return self._cancelled
+
+    @property
+    def still(self) -> float:
+        """Seconds in which the workers of the attempt that was under way last stood still."""
+        return self._still
+
+    @property
+    def pausing(self) -> bool:
+        """Whether somebody pauses the run, or has it paused."""
+        return self.desk.machine.mode is not None
 
     def repeated(self) -> bool:
         """Whether a part of the attempt under way was computed twice."""
@@ -105,7 +122,7 @@ class Steering:
     def failed(self) -> bool:
         """The attempt is over and does not count; returns whether it was cancelled. May be called twice."""
         with self._lock:
-            reported, cancelled = self._over.is_set(), self._cancelled
+            reported, cancelled = self._over.is_set(), self._cancelled is not None
         if not reported:
             self._end_attempt(
                 e.EpochGivenUp(epoch=self._epoch, why="cancelled" if cancelled else "it failed")
@@ -114,6 +131,7 @@ class Steering:
 
     def _end_attempt(self, event: e.EpochDone | e.EpochGivenUp) -> None:
         self._over.set()
+        self._still = self.desk.still
         self.desk.report(event)
 
     def hold(self, event: e.RowHeld) -> m.Decision | None:
@@ -137,14 +155,14 @@ class Steering:
 
     # --- for the desk -----------------------------------------------------------------------------------------------
 
-    def cancel(self, epoch: int, why: str) -> None:
+    def cancel(self, order: i.CancelEpoch) -> None:
         """Cancel the epoch's jobs; returns at once."""
         with self._lock:
             if self._deciding:
                 return
-            self._cancelled = True
+            self._cancelled = order
             over = self._over
-        log.info("run %s: epoch %d is cancelled: %s", self._tag, epoch, why)
+        log.info("run %s: epoch %d is cancelled: %s", self._tag, order.epoch, order.why)
         threading.Thread(
             target=self._keep_cancelling, args=(over,), name=f"samovar-cancel-{self._tag}", daemon=True
         ).start()
@@ -178,6 +196,6 @@ class Steering:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def answer(self, make: Callable[[str], e.RunCommand]) -> i.CommandAnswer:
-        """Carry out a command and wait for the answer. Raises CommandRefused."""
-        return self.desk.ask(make).result()
+    def answer(self, make: Callable[[str], e.RunCommand], patience: float | None = None) -> i.CommandAnswer:
+        """Carry out a command and wait for the answer; `patience`: see `Desk.ask`. Raises CommandRefused."""
+        return self.desk.ask(make, patience).result()

@@ -92,7 +92,7 @@ class Mark(Look):
 
 @router.post("/pause", response_model=answers.ExecutionData)
 def pause(the: The, execution: Target, given: Pause) -> dict[str, Any]:
-    """Stop the run in place; everybody sees who did."""
+    """Stop the run in place; everybody sees who did, and whether it stands."""
     run = execution.going()
     before, execution.paused_by = execution.paused_by, given.by
     try:
@@ -100,7 +100,9 @@ def pause(the: The, execution: Target, given: Pause) -> dict[str, Any]:
     except BaseException:
         execution.paused_by = before
         raise
-    return the.executions.announce(execution, given.by, "paused it")
+    stands = run.status != "pausing"
+    did = "paused it" if stands else "asked for a pause, which comes when the epoch is over"
+    return the.executions.announce(execution, given.by, did)
 
 
 @router.post("/resume", response_model=answers.ExecutionData)
@@ -167,14 +169,15 @@ def skip(the: The, execution: Target, given: Skip) -> dict[str, Any]:
 
 @router.post("/modify", response_model=answers.ExecutionData)
 def modify(the: The, execution: Target, given: Modify) -> dict[str, Any]:
-    """Give operators other logic while they run."""
+    """Give operators other logic while they run. The deed says since when it is in force, or that it came too late."""
     run = execution.going()
     if run.recording is None:  # runs of the workbench are recorded
         raise WorkflowError("Expected a recorded run: its recording holds its operators.")
     workflow = sv.open(run.recording).workflow
     changes = {name: other_logic(workflow, name, text) for name, text in given.changes.items()}
-    run.modify(changes, consistency=given.consistency)
-    did = f"changed {', '.join(changes)} ({given.consistency})"
+    modified = run.modify(changes, consistency=given.consistency)
+    verb = "tried to change" if modified.late else "changed"
+    did = f"{verb} {', '.join(changes)} ({given.consistency}): {modified}"
     return the.executions.announce(execution, given.by, did, operator=next(iter(changes), None))
 
 

@@ -2,7 +2,7 @@ import { Button, Checkbox, Group, Progress, Select, Text, TextInput } from "@man
 import { useState } from "react";
 
 import { isActive } from "../../model/executions";
-import { type Consistency, duration, steer } from "../../model/steering";
+import { type Consistency, deedLine, duration, steer } from "../../model/steering";
 import type { Inspection } from "../../model/types";
 import { brief, count } from "../../model/values";
 import { History } from "./History";
@@ -137,6 +137,10 @@ export default function Live() {
                       { [operator.name]: python ? String(operator.fields.code ?? "") : operator.fields },
                       consistency,
                     ),
+                    (made) => {
+                      const deed = made.deeds.at(-1);
+                      if (deed) tell(deedLine(deed));
+                    },
                   )
                 }
               >
