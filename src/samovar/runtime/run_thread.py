@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from samovar.control import instructions as i
 from samovar.errors import RecordingInUse, RunStopped, StorageProblem
 from samovar.graph import operators as ops
+from samovar.graph.operators.base import column_of
 from samovar.record.log import EpochCommitted, Fact, InteractionsMade, RunEnded, TupleHeld
 from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.epoch import Epoch
@@ -153,8 +154,10 @@ class RunThread:
         whole = plan.placement.build_weight(level, {n: s.size for n, s in self.context.sources.items()})
         python = [
             n
-            for n in plan.graph.ops
-            if plan.shape(n) in ("python", "batches") and plan.placement.works(n, level)
+            for n, op in plan.graph.ops.items()
+            if plan.placement.works(n, level)
+            # a Column that has no SQL text calls a function of the user's
+            and (plan.shape(n) in ("python", "batches") or any(map(column_of, op.expressions())))
         ]
         filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
         fixed = history.started.options.get("epoch_bytes") if history.started is not None else None

@@ -172,7 +172,13 @@ def _run_level(
         return NextEpoch(EpochRange(low, high, units, begins, last, marks), size, whole=mixed)
 
     runs_ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
-    pipeline = Pipeline(context, lambda after: choose(after) if runs_ahead and not after.last else None)
+
+    def behind(after: EpochRange) -> NextEpoch | None:
+        # nothing is known of the rows before an epoch has ended: the second one is as long as it should be
+        known = pace.seen or pace.fixed_bytes is not None
+        return choose(after) if runs_ahead and known and not after.last else None
+
+    pipeline = Pipeline(context, behind)
     steering = context.steering
     try:
         while True:

@@ -41,7 +41,7 @@ it worked. Growing back takes one epoch, and giving up a second time costs anoth
 class Pacer:
     """Chooses the next epoch's size in bytes from the epochs so far."""
 
-    first_bytes: int = 32 << 20
+    first_bytes: int = 240 << 20
     aim: float = 2.0
     watched: float = 1.0
     floor: float = 0.15
@@ -68,13 +68,16 @@ class Pacer:
     ) -> Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
 
-        Python operators may be slow for their bytes, so epochs start smaller, unless a filter before them (`filtered`)
-        leaves them few rows. An epoch that joins with a large build side starts larger.
+        `python`: whether user code runs for its rows. Python may be slow for their bytes, so epochs start small; larger
+        where a filter before it (`filtered`) leaves it few rows. What Spark does by itself, in some four seconds as
+        far as can be guessed, is one epoch: its build sides would have to be kept for a second one. An epoch that
+        joins with a large build side starts larger.
         """
         floor = cls.floor + build_bytes / BUILD_RATE
-        slow = python and not filtered
-        guess = SLOW_RATE if slow else NATIVE_RATE
-        first = max(1 << 20 if slow else cls.first_bytes, int((floor - cls.floor) * guess))
+        first, guess = cls.first_bytes, NATIVE_RATE
+        if python:
+            first, guess = (32 << 20, NATIVE_RATE) if filtered else (1 << 20, SLOW_RATE)
+        first = max(first, int((floor - cls.floor) * guess))
         return cls(first, floor=floor, fixed_bytes=fixed_bytes, guess=guess)
 
     # --- what has happened ------------------------------------------------------------------------------------------
