@@ -120,6 +120,8 @@ class Epoch:
         """Run the epoch's jobs, on any thread."""
         self.restart_clock()
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.attempt.turn is not None:
+            self.attempt.turn_folder.mkdir(exist_ok=True)
         try:
             with tagged(self.context.spark, self.context.tag), tagged(self.context.spark, self.attempt.name):
                 if self._jobs is None:

@@ -174,9 +174,7 @@ def _run_level(
     runs_ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
 
     def behind(after: EpochRange) -> NextEpoch | None:
-        # nothing is known of the rows before an epoch has ended: the second one is as long as it should be
-        known = pace.seen or pace.fixed_bytes is not None
-        return choose(after) if runs_ahead and known and not after.last else None
+        return choose(after) if runs_ahead and pace.knows and not after.last else None
 
     pipeline = Pipeline(context, behind)
     steering = context.steering
@@ -202,7 +200,9 @@ def _run_level(
                 continue
             prepares = bool(context.progress.build_sides.frames) and first
             still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
-            pace.observe(size, fact.seconds - still, prepares=prepares, paused=paused)
+            pace.observe(
+                size, fact.seconds - still, prepares=prepares, paused=paused, ahead=ahead is not None
+            )
             committed(fact)
             first = False
             if fact.last:

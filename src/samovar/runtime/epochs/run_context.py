@@ -112,6 +112,14 @@ class RunContext:
     def _options(self) -> dict[str, Any]:
         return self.history.started.options if self.history.started is not None else {}
 
+    @property
+    def cores(self) -> int:
+        """How many tasks can run at once, as far as is known; 1 where the session does not tell."""
+        context = getattr(self.spark, "sparkContext", None)
+        if context is None:
+            return 1
+        return int(context.defaultParallelism) // int(self.spark.conf.get("spark.task.cpus", "1") or 1)
+
     def describe(self, text: str | None) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread; None: nothing."""
         context = getattr(self.spark, "sparkContext", None)
