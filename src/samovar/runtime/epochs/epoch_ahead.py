@@ -75,6 +75,7 @@ class EpochAhead:
         self.attempt = Attempt(context, number, chosen.covers, name, folder, control, turn=Turn())
         self.plan = self.attempt.plan
         self.epoch = Epoch(self.attempt)
+        self.epoch.before = before
         self._before = before
         self._computed = computed
         self._error: BaseException | None = None
@@ -126,7 +127,7 @@ class EpochAhead:
                 cancel_tagged(spark, self.attempt.name)
             except Exception:  # a session that died ends the jobs as well
                 log.debug("jobs of a dropped epoch could not be cancelled", exc_info=True)
-            self._before.submitted.set()  # it may still wait for an epoch that failed before its first job
+            self._before.end()  # it may still wait for an epoch that failed before its first job
             self._thread.join(_AGAIN)
         shutil.rmtree(self.attempt.folder, ignore_errors=True)
 

@@ -118,6 +118,10 @@ class EpochInputs:
             self.hand_out_tasks()
         return late
 
+    def arrived(self) -> bool:
+        """Whether workers that wait for the epoch's turn have got rows; True where none wait."""
+        return not self._late or any(late.arrived() for late in self._late.values())
+
     def hand_out_tasks(self) -> None:
         """Let workers that wait for the epoch's turn begin: it has come."""
         for chain, late in list(self._late.items()):

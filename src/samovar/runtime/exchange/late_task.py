@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,9 +37,19 @@ class LateTask:
         """Let the workers go on. For the driver."""
         write_file(Path(self.file), pickle.dumps(task))
 
+    def arrived(self) -> bool:
+        """Whether a worker waits, or has waited. For the driver."""
+        return self._sign.exists()
+
+    @property
+    def _sign(self) -> Path:
+        return Path(f"{self.file}.arrived")
+
     def wait(self) -> Task | None:
         """The task; None: the epoch was given up. For a worker."""
         file = Path(self.file)
+        with suppress(FileNotFoundError):
+            self._sign.touch()
         check_seen(self.early)
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends:
