@@ -80,8 +80,10 @@ class EpochInputs:
         turn = self.attempt.turn
         if turn is not None and not turn.has_come:
             # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing,
-            # and frames that are read twice behind it would be computed twice.
-            if self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true":
+            # and frames that are read twice behind it would be computed twice. Without a shuffle it would run nothing
+            # either, and counters would be read then and there: before a row has passed them.
+            adaptive = self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true"
+            if adaptive and self.plan.shape(chain[0]) == "python":
                 df = df.localCheckpoint(eager=False)
             turn.wait()
         task, head = self.task(chain), self.plan.graph.ops[chain[0]]
