@@ -105,6 +105,8 @@ class Epoch:
         """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
         self.submitted = threading.Event()
         """Set when the epoch gives its first job to Spark in its turn, or has failed before."""
+        self.working: str | None = None
+        """The operator whose rows are being written."""
         self._began = time.perf_counter()
 
     def run(self) -> EpochOutcome:
@@ -166,9 +168,7 @@ class Epoch:
         if not self._works_on(at):
             return
         op = self.plan.graph.ops[name]
-        present = self.context.progress.present
-        if present is not None and present.covers is self.attempt.covers:
-            present.working = name
+        self.working = name
         if placement.ends(name) and name in self.attempt.stored:
             if self.plan.shape(name) == "accumulate":
                 stored = F.count(F.lit(1)).alias("stored")
