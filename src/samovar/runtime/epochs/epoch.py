@@ -112,6 +112,8 @@ class Epoch:
         """Set when its jobs are done, or will not be done."""
         self.before: Epoch | None = None
         """The epoch before it, while that one runs."""
+        self.working: str | None = None
+        """The operator whose rows are being written."""
         self._began = time.perf_counter()
 
     def run(self) -> EpochOutcome:
@@ -190,9 +192,7 @@ class Epoch:
         if not self._works_on(at):
             return
         op = self.plan.graph.ops[name]
-        present = self.context.progress.present
-        if present is not None and present.covers is self.attempt.covers:
-            present.working = name
+        self.working = name
         if placement.ends(name) and name in self.attempt.stored:
             if self.plan.shape(name) == "accumulate":
                 stored = F.count(F.lit(1)).alias("stored")

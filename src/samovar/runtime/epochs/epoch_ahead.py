@@ -81,6 +81,8 @@ class EpochAhead:
         self._error: BaseException | None = None
         self._early = False
         """Whether it failed before its turn."""
+        self._lock = threading.Lock()
+        """Held while that is decided: it may fail at the instant its turn comes."""
         self._thread = threading.Thread(target=self._compute, name=f"samovar-ahead-{name}", daemon=True)
         self._thread.start()
 
@@ -92,8 +94,9 @@ class EpochAhead:
                 self.epoch.compute()
                 self._computed(self)
         except BaseException as error:
-            self._early = not turn.has_come
-            self._error = error
+            with self._lock:
+                self._early = not turn.has_come
+                self._error = error
             if self._early and not isinstance(error, EpochDropped):
                 log.debug("epoch %d failed before its turn", self.attempt.number, exc_info=True)
 
@@ -104,10 +107,13 @@ class EpochAhead:
 
     def begin(self) -> bool:
         """It is its turn: every epoch before it is committed. False: it has failed already, and must be dropped."""
-        self._turn.come()
+        with self._lock:
+            self._turn.come()
+            self.epoch.restart_clock()
+            if self._early:
+                return False
         self.epoch.inputs.hand_out_tasks()
-        self.epoch.restart_clock()
-        return not self._early
+        return True
 
     def finish(self) -> EpochOutcome:
         """Wait for its jobs; raises what they raised."""

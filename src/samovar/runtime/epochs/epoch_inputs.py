@@ -85,8 +85,10 @@ class EpochInputs:
             if self._waits_in_workers():
                 return df.mapInArrow(late_chain_function(self._late_task(chain)), schema)
             # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing,
-            # and frames that are read twice behind it would be computed twice.
-            if self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true":
+            # and frames that are read twice behind it would be computed twice. Without a shuffle it would run nothing
+            # either, and counters would be read then and there: before a row has passed them.
+            adaptive = self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true"
+            if adaptive and self.plan.shape(chain[0]) == "python":
                 df = df.localCheckpoint(eager=False)
             turn.wait()
         task = self.task(chain)
@@ -102,13 +104,10 @@ class EpochInputs:
         """
         plan, covers = self.plan, self.attempt.covers
         levels = range(covers.low, covers.high + 1)
-        heads = [
-            chain[0]
-            for chain in plan.chains.values()
-            if any(plan.placement.works(chain[0], at) for at in levels)
-        ]
-        if any(plan.shape(head) != "python" for head in heads):
+        working = [n for n in plan.graph.ops if any(plan.placement.works(n, at) for at in levels)]
+        if any(plan.shape(n) == "batches" for n in working):
             return False  # as many tasks as the input has
+        heads = [chain[0] for chain in plan.chains.values() if chain[0] in working]
         return sum(map(plan.partitions, heads)) < self.context.cores
 
     def _late_task(self, chain: tuple[str, ...]) -> LateTask:

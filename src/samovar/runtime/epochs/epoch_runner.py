@@ -308,7 +308,7 @@ def _attempt(
     lost = ""
     tried = 0
     while tried < ATTEMPTS:
-        ahead = pipeline.take(present.covers)
+        ahead, fits = pipeline.take(present.covers), True
         name = new_attempt() if ahead is None else ahead.attempt.name
         if steering is not None:
             if present.mended:  # they are counted with all of this epoch's rows
@@ -320,13 +320,15 @@ def _attempt(
             code = steering.take_code()
             if code is not None:
                 pipeline.drop()  # it was computed, or is being computed, by the old code
-                ahead = None
                 apply_code(context, code)
+                fits = False
         context.check_storage()
         number = len(context.history.epochs)  # not before: other code may have come as an epoch of its own
-        if ahead is not None and not ahead.begin():
+        if ahead is not None and not (fits and ahead.begin()):
             pipeline.drop()
-            ahead = None
+            if steering is not None:
+                steering.failed()
+            continue  # as an attempt of another name: a task of the dropped one may still write into its folder
         if ahead is not None:
             epoch = ahead.epoch
         else:
@@ -350,6 +352,7 @@ def _attempt(
             else:
                 lost = "an executor was lost and its part computed again, so that counters may be off"
         except Exception as error:
+            present.working = epoch.working
             if steering is not None and isinstance(error, EpochAbandoned):
                 steering.desk.hear_out()
             cancelled = steering is not None and steering.failed() and not stopping()

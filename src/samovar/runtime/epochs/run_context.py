@@ -45,7 +45,7 @@ class PresentEpoch:
 
     covers: EpochRange
     working: str | None = None
-    """The operator whose rows are being written."""
+    """The operator whose rows were being written when the last attempt failed."""
     failed: tuple[str, Failure] | None = None
     """The attempt in which user code failed, and the failure."""
     mended: list[RecordedDecision] = field(default_factory=list)
