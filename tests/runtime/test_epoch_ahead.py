@@ -469,7 +469,8 @@ class FakeAhead:
 
 def pipeline(number: int = 1, plan: object = "plan") -> tuple[Pipeline, FakeAhead]:
     """A pipeline after one committed epoch, with an epoch ahead."""
-    context = SimpleNamespace(history=SimpleNamespace(epochs=["epoch 0"]), plan="plan")
+    history = SimpleNamespace(epochs=["epoch 0"], taken=lambda level, source: 1)
+    context = SimpleNamespace(history=history, plan="plan")
     ahead = FakeAhead(number, EpochRange(0, 0, {"R": (1, 2)}, first=False, last=False), plan)
     made = Pipeline(cast(RunContext, context), lambda _: None)
     made._ahead.append(cast(EpochAhead, ahead))

@@ -112,6 +112,8 @@ class Epoch:
         """Set when its jobs are done, or will not be done."""
         self.before: Epoch | None = None
         """The epoch before it, while that one runs."""
+        self.behind: Callable[[], None] = lambda: None
+        """Called when its jobs are done: another epoch may begin."""
         self.working: str | None = None
         """The operator whose rows are being written."""
         self._began = time.perf_counter()
@@ -137,6 +139,7 @@ class Epoch:
                     self._run_jobs()
                 else:
                     self.counts.measured.update(self._jobs(self.attempt))
+            self.behind()
         finally:
             self.end()
             self.counts.close()
@@ -145,11 +148,11 @@ class Epoch:
     def wait_for_room(self) -> None:
         """Return when the epoch behind this one may give jobs to Spark.
 
-        Where Python workers wait for rows, that is when the first of them has got some: Spark runs jobs in the order in
-        which it gets them, and the workers' rows come by a job before their own.
+        Spark runs jobs in the order in which it gets them. Where Python workers wait for rows, these come by a job
+        before the workers' own: the epoch behind comes when the first worker has got some.
         """
         while not self._ended.wait(_LOOK):
-            if self.submitted.is_set() and self.inputs.arrived():
+            if self.submitted.is_set() and (not self.inputs.late or self.inputs.arrived()):
                 return
 
     def end(self) -> None:

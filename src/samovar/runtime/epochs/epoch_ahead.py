@@ -27,13 +27,13 @@ from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
 from samovar.runtime.epochs.run_context import RunContext
 from samovar.runtime.spark.job_tags import cancel_tagged
 
-__all__ = ["EpochAhead", "NextEpoch", "Pipeline", "may_run_ahead"]
+__all__ = ["DEPTH", "EpochAhead", "NextEpoch", "Pipeline", "may_run_ahead"]
 
 log = logging.getLogger("samovar.engine")
 
 DEPTH = 2
-"""Epochs ahead at most. The second one begins when the first has done what it can, so that no core waits while an epoch
-is planned; more than that would only take memory."""
+"""Epochs of Spark's own operators ahead at most. While the one before them ends, a core has something to do and another
+epoch is planned; more than that would only take memory."""
 _AGAIN = 0.05
 """Seconds after which the jobs of a dropped epoch are cancelled again: another may have begun in between."""
 
@@ -66,7 +66,6 @@ class EpochAhead:
         number: int,
         chosen: NextEpoch,
         before: Epoch,
-        computed: Callable[[EpochAhead], None],
     ) -> None:
         name = new_attempt()
         folder = context.recording.attempt_folder(number, name)
@@ -75,9 +74,7 @@ class EpochAhead:
         self.attempt = Attempt(context, number, chosen.covers, name, folder, control, turn=Turn())
         self.plan = self.attempt.plan
         self.epoch = Epoch(self.attempt)
-        self.epoch.before = before
-        self._before = before
-        self._computed = computed
+        self.epoch.before = self._before = before
         self._error: BaseException | None = None
         self._early = False
         """Whether it failed before its turn."""
@@ -92,7 +89,6 @@ class EpochAhead:
         try:
             if not turn.dropped:
                 self.epoch.compute()
-                self._computed(self)
         except BaseException as error:
             with self._lock:
                 self._early = not turn.has_come
@@ -139,46 +135,52 @@ class EpochAhead:
 
 
 class Pipeline:
-    """The epochs ahead of a level. `choose`: the epoch behind a range, if it may begin.
+    """The epochs ahead of a level, `depth` at most. `choose`: the epoch behind a range, if it may begin.
 
-    Its methods are for the thread of the run. An epoch that has been computed before its turn begins the next one on
-    its own thread.
+    Its methods are for the thread of the run. An epoch that has been computed begins another one, on its own thread.
     """
 
-    def __init__(self, context: RunContext, choose: Callable[[EpochRange], NextEpoch | None]) -> None:
+    def __init__(
+        self, context: RunContext, choose: Callable[[EpochRange], NextEpoch | None], depth: int = DEPTH
+    ) -> None:
         self._context = context
         self._choose = choose
+        self._depth = depth
         self._ahead: list[EpochAhead] = []
         """In the order of their turns."""
         self._present: EpochAhead | None = None
         """The one whose turn it is, until it has ended."""
+        self._last: Epoch | None = None
+        """The epoch that the next one ahead follows; None: none may begin."""
         self._lock = threading.Lock()
         """Held while an epoch is added or taken."""
 
-    def start_next(self, epoch: Epoch) -> None:
-        """Begin the epoch after this one, which is the present one, if that can be."""
+    def start_next(self, present: Epoch) -> None:
+        """Begin the epoch after the last one, if that can be; another one when an epoch has been computed."""
         with self._lock:
-            if not self._ahead:
-                self._start_behind(epoch)
+            self._last = self._ahead[-1].epoch if self._ahead else present
+        present.behind = self._start_behind
+        self._start_behind()
 
-    def _start_behind(self, epoch: Epoch) -> None:
-        chosen = self._choose(epoch.attempt.covers)
-        if chosen is not None:
-            self._ahead.append(EpochAhead(self._context, epoch.number + 1, chosen, epoch, self._go_on))
-
-    def _go_on(self, computed: EpochAhead) -> None:
-        """Begin the epoch after one that was ahead and has been computed, if its turn has not come yet."""
+    def _start_behind(self) -> None:
         with self._lock:
-            if self._ahead and self._ahead[-1] is computed and len(self._ahead) < DEPTH:
-                self._start_behind(computed.epoch)
+            if self._last is None or len(self._ahead) >= self._depth:
+                return
+            chosen = self._choose(self._last.attempt.covers)
+            if chosen is not None:
+                ahead = EpochAhead(self._context, self._last.number + 1, chosen, self._last)
+                ahead.epoch.behind = self._start_behind
+                self._ahead.append(ahead)
+                self._last = ahead.epoch
 
     def waiting(self) -> EpochAhead | None:
         """The first epoch ahead, if it can be the present one now; otherwise all are dropped."""
         ahead = self._ahead[0] if self._ahead else None
         if ahead is None:
             return None
-        fits = ahead.attempt.number == len(self._context.history.epochs) and ahead.plan is self._context.plan
-        if not fits:
+        history, covers = self._context.history, ahead.chosen.covers
+        fits = ahead.attempt.number == len(history.epochs) and ahead.plan is self._context.plan
+        if not fits or any(units[0] != history.taken(covers.low, n) for n, units in covers.units.items()):
             self.drop()
             return None
         return ahead
@@ -203,6 +205,6 @@ class Pipeline:
         with self._lock:
             present = [self._present] if self._present is not None else []
             dropped = [*present, *self._ahead]
-            self._ahead, self._present = [], None
+            self._ahead, self._present, self._last = [], None, None
         for epoch in reversed(dropped):
             epoch.drop()

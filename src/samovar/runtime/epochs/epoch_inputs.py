@@ -50,7 +50,7 @@ class EpochInputs:
         """Of sources whose rows are parsed: what counts the rows that do not parse, and the units they are in."""
         self._counts = counts
         self._complete = complete
-        self._late: dict[tuple[str, ...], LateTask] = {}
+        self.late: dict[tuple[str, ...], LateTask] = {}
         """Of chains whose workers wait for the epoch's turn."""
         self._read: list[tuple[Source, list[Unit]]] = []
         """Input files that this epoch reads."""
@@ -112,18 +112,18 @@ class EpochInputs:
 
     def _late_task(self, chain: tuple[str, ...]) -> LateTask:
         late = LateTask(str(self.attempt.turn_folder / slug_unique(chain[0])), self.task(chain))
-        self._late[chain] = late
+        self.late[chain] = late
         if (turn := self.attempt.turn) is not None and turn.has_come:  # in the meantime
             self.hand_out_tasks()
         return late
 
     def arrived(self) -> bool:
-        """Whether workers that wait for the epoch's turn have got rows; True where none wait."""
-        return not self._late or any(late.arrived() for late in self._late.values())
+        """Whether workers that wait for the epoch's turn have got rows."""
+        return any(late.arrived() for late in self.late.values())
 
     def hand_out_tasks(self) -> None:
         """Let workers that wait for the epoch's turn begin: it has come."""
-        for chain, late in list(self._late.items()):
+        for chain, late in list(self.late.items()):
             late.hand_out(self.task(chain))
 
     def task(self, chain: tuple[str, ...]) -> Task:

@@ -32,7 +32,7 @@ from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.balance import check_balance
 from samovar.runtime.epochs.checkpoint_policy import mark_count, mark_positions
 from samovar.runtime.epochs.epoch import Epoch, EpochOutcome
-from samovar.runtime.epochs.epoch_ahead import NextEpoch, Pipeline, may_run_ahead
+from samovar.runtime.epochs.epoch_ahead import DEPTH, NextEpoch, Pipeline, may_run_ahead
 from samovar.runtime.epochs.forecasts import forecast_of
 from samovar.runtime.epochs.level_stream import LevelStream, take
 from samovar.runtime.epochs.pacer import Pacer
@@ -176,7 +176,11 @@ def _run_level(
     def behind(after: EpochRange) -> NextEpoch | None:
         return choose(after) if runs_ahead and pace.knows and not after.last else None
 
-    pipeline = Pipeline(context, behind)
+    plan = context.plan
+    native = all(
+        plan.shape(n) not in ("python", "batches") for n in plan.graph.ops if plan.placement.works(n, low)
+    )
+    pipeline = Pipeline(context, behind, DEPTH if native else 1)
     steering = context.steering
     try:
         while True:
