@@ -504,7 +504,7 @@ class Moment:
         segment, window, trace = self._segment, self._traced.window, self._trace
         if segment.level > segment.low:
             return Cut(segment, None)
-        width = self._session.leaf_width(segment)
+        leaves = self._session.leaves
         chosen = self._cursor.operator
         within = set(trace.steps)
         if chosen is not None and chosen in trace.edges.inputs:
