@@ -86,3 +86,37 @@ def test_edges_leave_at_least_so_many_tuples_and_less_than_a_chunk_more(
         assert count <= sum(p >= before for p in ahead) < count + (1 << bits)
         assert before[1] % (1 << bits) == 0
         assert ahead[0] < before
+
+
+class Looked(Leaves):
+    """Leaves whose positions a job finds; several tuples may have the same one."""
+
+    def __init__(self, places: list[Position]) -> None:
+        self.places = places
+        self.look = self._look
+
+    def runs(self, segment: Segment) -> None:
+        return None
+
+    def _look(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
+        return [p for p in self.places if low is None or p >= low][:count]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4)), max_size=12).map(sorted), st.data())
+@COMMON
+def test_edges_never_lie_between_tuples_of_one_position(places: list[Position], data: st.DataObject) -> None:
+    found = Looked(places)
+    count = data.draw(st.integers(1, len(places) + 2))
+    at = data.draw(st.sampled_from(places)) if places else None
+    behind = [p for p in places if at is None or p >= at]
+    after = found.edge_after(SEGMENT, at, count)
+    fitting = [p for p in behind if sum(q < p for q in behind) >= count]
+    assert after == (fitting[0] if fitting else None)
+    ahead = [p for p in places if at is None or p < at]
+    before = found.edge_before(SEGMENT, at, count)
+    if before is None:
+        assert len([p for p in ahead if p != places[0]]) <= count
+    else:
+        assert sum(p >= before for p in ahead) >= count
+        assert sum(p > before for p in ahead) < count
+        assert before > places[0]

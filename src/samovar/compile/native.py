@@ -6,7 +6,7 @@ start with `__sv_`) come after them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, cast
 
@@ -16,9 +16,10 @@ from pyspark.sql.types import DataType, StructType
 
 from samovar.compile.chance import by_position, draws
 from samovar.compile.columns import sort_column as sort_order
-from samovar.compile.sqltext import stars, tokenise
+from samovar.compile.generators import numbers_by_order, with_number
+from samovar.compile.sqltext import split_alias, stars, tokenise
 from samovar.graph import operators as ops
-from samovar.graph.operators.base import Op, column_of
+from samovar.graph.operators.base import Op, column_of, expr
 from samovar.ids import HIDDEN
 from samovar.positions import (
     ROW_WIDTH,
@@ -161,13 +162,17 @@ def apply_native(op: Op, inputs: Sequence[DataFrame], shape: str, epoch: int | N
         op = op.with_expressions(tuple(drawn))
     match op:
         case ops.Select():
+            if shape == "many" and positions:
+                return _generated(df, op.columns, positions)
             columns = [as_column(starless(text, df)) for text in op.columns]
-            return _with_child(df.select(*columns, *positions), positions, shape)
+            return df.select(*columns, *positions)
         case ops.Filter():
             return df.filter(as_column(op.condition))
         case ops.WithColumns():
+            if shape == "many" and positions:
+                return _generated_beside(df, op.columns, positions)
             wider = df.withColumns({k: as_column(starless(v, df)) for k, v in op.columns.items()})
-            return _with_child(positions_last(wider) if positions else wider, positions, shape)
+            return positions_last(wider) if positions else wider
         case ops.Rename():
             return df.withColumnsRenamed(op.columns)
         case ops.ToDF():
@@ -250,11 +255,34 @@ def _without(df: DataFrame, text: str) -> DataFrame:
     return df.drop(F.col(text)) if is_path else df.drop(text)
 
 
-def _with_child(df: DataFrame, positions: Sequence[str], shape: str) -> DataFrame:
-    """The frame with one more part in its positions if rows can give several: their order. The numbers have gaps."""
-    if shape != "many" or not positions:
-        return df
-    return df.withColumn(position_columns(len(positions) + 1)[-1], F.monotonically_increasing_id())
+def _generated(df: DataFrame, texts: Sequence[str], positions: Sequence[str]) -> DataFrame:
+    """What a select with a generator gives, with one more part in its positions: the child number."""
+    child = position_columns(len(positions) + 1)[-1]
+    plain = [starless(text, df) for text in texts]
+    numbered = with_number(plain, child, lambda text: df.select(F.expr(text)).columns)
+    if numbered is None:
+        return numbers_by_order(df.select(*map(as_column, plain), *positions), positions)
+    rows = df.select(*map(as_column, numbered), *positions)
+    # an outer generator has no number for its row of nulls
+    return positions_last(rows.withColumn(child, F.coalesce(F.col(child), F.lit(0)).cast("bigint")))
+
+
+def _generated_beside(df: DataFrame, columns: Mapping[str, str], positions: Sequence[str]) -> DataFrame:
+    """The same for columns that are added or replaced."""
+    names = [c.lower() for c in visible(df)]
+    if len(set(names)) < len(names):  # a select cannot name columns that are called the same
+        wider = df.withColumns({k: as_column(starless(v, df)) for k, v in columns.items()})
+        return numbers_by_order(positions_last(wider), positions)
+    new = {name.lower(): _aliased(text, name) for name, text in columns.items()}
+    kept = [new.pop(c.lower(), quote_name(c)) for c in visible(df)]
+    return _generated(df, [*kept, *new.values()], positions)
+
+
+def _aliased(text: str, name: str) -> str:
+    """The expression under a name."""
+    if (column := column_of(text)) is not None:
+        return expr(column.alias(name))
+    return f"{split_alias(text)[0]} AS {quote_name(name)}"
 
 
 def _union(op: ops.Union, inputs: Sequence[DataFrame]) -> DataFrame:

@@ -114,11 +114,13 @@ def _searched(session: ReplaySession, segment: Segment, operator: str, rank: int
     places = session.tracer.positions(segment, operator, skip=skip - before, count=most, low=start)
     if len(places) < rank - skip:
         raise _lost(operator, f"{rank:,}")
-    width = session.leaf_width(segment)
-    low = session.leaves.floor(segment, places[0][:width]) if skip else None
-    high = session.leaves.ceil(segment, places[-1][:width]) if len(places) == most else None
-    traced = session.windows.traced(segment, Window(low, high))
-    return _behind(traced, operator, places[rank - 1 - skip])
+    leaves, wanted = session.leaves, places[rank - 1 - skip]
+    first, leaf, last = (leaves.leaf_of(segment, at) for at in (places[0], wanted, places[-1]))
+    low = leaves.floor(segment, first) if skip else None
+    high = None
+    if len(places) == most:  # many tuples may come from one leaf tuple
+        high = leaves.ceil(segment, last) if last > leaf else leaves.edge_after(segment, leaf, 1)
+    return _behind(session.windows.traced(segment, Window(low, high)), operator, wanted)
 
 
 # --- the tuple at a position ----------------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ def _searched(session: ReplaySession, segment: Segment, operator: str, rank: int
 
 def after_tuple(session: ReplaySession, segment: Segment, operator: str, at: Position) -> Cursor:
     """Where an operator has just processed the tuple at a position, and all tuples that follow from it."""
-    leaf = at[: session.leaf_width(segment)]
+    leaf = session.leaves.leaf_of(segment, at)
     return _behind(session.windows.around(segment, leaf, leaf), operator, at)
 
 
@@ -153,17 +155,17 @@ def before_failure(session: ReplaySession) -> Cursor | None:
     segment = session.failed_segment()
     if segment is None:
         return None
-    width = session.leaf_width(segment)
+    leaves = session.leaves
     if (leaf := _failed_leaf(session, segment)) is not None:
         traced = session.windows.up_to(segment, leaf)
         for operator, record in traced.failures:
-            if record.at is not None and record.at[:width] == leaf:
+            if record.at is not None and leaves.leaf_of(segment, record.at) == leaf:
                 return _before(traced, operator, record.at)
     failed = session.tracer.failed_step(segment)
     if failed is None or failed[1].at is None:
         return None
     operator, at = failed[0], failed[1].at
-    return _before(session.windows.up_to(segment, at[:width]), operator, at)
+    return _before(session.windows.up_to(segment, leaves.leaf_of(segment, at)), operator, at)
 
 
 def _failed_leaf(session: ReplaySession, segment: Segment) -> Position | None:
@@ -172,7 +174,7 @@ def _failed_leaf(session: ReplaySession, segment: Segment) -> Position | None:
     if fact is None or not session.works_in(segment, fact.operator):
         return None
     if fact.position:
-        return fact.position[: session.leaf_width(segment)]
+        return leaves.leaf_of(segment, fact.position)
     chains = session.tracer.tracing.chains.values()
     head = next((chain[0] for chain in chains if fact.operator in chain), fact.operator)
     if fact.taken and leaves.runs(segment) is not None and leaves.straight(segment, head):

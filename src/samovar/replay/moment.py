@@ -197,7 +197,8 @@ class Moment:
     def pending(self, operator: str, limit: int | None = None) -> list[Tuple]:
         """Tuples that wait at an operator, in order; those of the traced window.
 
-        Where none is left in the window, those of the next window.
+        Where none is left in the window, those of the next window. A tuple may wait for its turn: an operator with
+        several inputs takes tuples in the order of the run.
 
         limit: how many tuples at most.
 
@@ -406,7 +407,10 @@ class Moment:
         before = self._session.windows.before(self._traced)
         if before is None:
             raise TimeTravelError("This is the beginning of the run: there is nothing before it.")
-        return Moment(self._session, Cursor.end(before, operator))
+        last = len(before.steps(operator)) - 1
+        if self._cursor.operator is None or last < 0:  # the same place, in the window before
+            return Moment(self._session, Cursor.end(before, operator))
+        return Moment(self._session, Cursor.after(before, operator, last))
 
     def _within(self, operator: str) -> set[str]:
         """The operators a person looks at: the operator of the last jump or step, and all behind it."""
@@ -434,13 +438,21 @@ class Moment:
         return key
 
     def _no_tuple(self, operator: str) -> TimeTravelError:
-        """The error for an operator at which no tuple waits."""
-        waits = [op for op in self._trace.steps if waiting(self._trace, self._counts, op, self._within(op))]
-        return TimeTravelError(
-            f"Expected a tuple waiting at '{operator}', found none.",
-            operator=operator,
-            hint=f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run.",
-        )
+        """The error for an operator whose next tuple is not there."""
+        trace, counts = self._trace, self._counts
+        ready = (next_step(trace, counts, op, self._within(op)) for op in trace.steps)
+        waits = [key[0] for key in ready if key is not None and trace.step(key).taken is not None]
+        hint = f"Tuples wait at: {', '.join(waits)}." if waits else "This is the end of the run."
+        early = waiting(trace, counts, operator, self._within(operator))
+        missing = trace.steps[operator][self._cursor.done(operator)].taken if early else None
+        if missing is None:
+            message = f"Expected a tuple waiting at '{operator}', found none."
+        else:  # it takes tuples in the order of the run
+            message = (
+                f"The next tuple of '{operator}' comes from '{missing.operator}' and is not there yet; "
+                f"those that wait at '{operator}' come after it."
+            )
+        return TimeTravelError(message, operator=operator, hint=hint)
 
     def _explain(self, clash: Overlap) -> str:
         at = self._trace.step(clash.at)
@@ -504,7 +516,7 @@ class Moment:
         segment, window, trace = self._segment, self._traced.window, self._trace
         if segment.level > segment.low:
             return Cut(segment, None)
-        width = self._session.leaf_width(segment)
+        leaves = self._session.leaves
         chosen = self._cursor.operator
         within = set(trace.steps)
         if chosen is not None and chosen in trace.edges.inputs:
@@ -516,7 +528,8 @@ class Moment:
             for op in within
             if self._cursor.done(op) < len(trace.steps[op])
         ]
-        places = [t.position[:width] for t in ahead if t is not None and t.position[0] < END]
+        tuples = [t.position for t in ahead if t is not None and t.position[0] < END]
+        places = [leaves.leaf_of(segment, at) for at in tuples]
         if places:
             return Cut(segment, min(places))
         if window.high is not None:

@@ -74,10 +74,6 @@ class ReplaySession:
             self.segments.append(segment)
         return self.segments[-1]
 
-    def leaf_width(self, segment: Segment) -> int:
-        """How many parts of a position name the leaf tuple it comes from."""
-        return self.leaves.width(segment, self.tracer.tracing.width)
-
     def giving_leaves(self, segment: Segment) -> list[str]:
         """Leaves whose tuples count as given in a segment."""
         plan, level = self.tracer.tracing, segment.level

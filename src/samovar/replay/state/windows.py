@@ -109,7 +109,10 @@ class Windows:
         if high is None:
             return self.last(self.segments[number - 1]) if number else None
         low = self.leaves.edge_before(traced.segment, high, self.size)
-        return self.traced(traced.segment, Window(low, high))
+        before = self.traced(traced.segment, Window(low, high))
+        if low is None and not any(before.trace.steps.values()):  # nothing of the segment lies before
+            return self.before(before)
+        return before
 
     def look_ahead(self, traced: TracedWindow, done: int) -> None:
         """Trace the window behind in the background once half of this one's steps are done."""

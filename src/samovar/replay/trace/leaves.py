@@ -50,7 +50,7 @@ class Leaves:
 
     def _runs_of(self, segment: Segment) -> list[RowRange] | None:
         ranges: list[RowRange] = []
-        for name in leaves_of(self.plan, segment.level):
+        for name in self.flowing(segment):
             runs = self.runs_from(segment, name)
             if runs is None:
                 return None
@@ -62,9 +62,29 @@ class Leaves:
         source = self.sources.get(leaf)
         return None if source is None else row_ranges(source, range(*segment.units.get(leaf, (0, 0))))
 
-    def width(self, segment: Segment, widths: Mapping[str, int]) -> int:
-        """How many parts of a position name the leaf tuple it comes from."""
-        return min(widths[n] for n in leaves_of(self.plan, segment.level))
+    def flowing(self, segment: Segment) -> list[str]:
+        """The leaves that can have tuples in a segment: sources of a level are read one after the other."""
+
+        def flows(name: str) -> bool:
+            start, stop = segment.units.get(name, (0, 0))
+            return start < stop or (self.plan.placement.ends(name) and segment.first)
+
+        return [name for name in leaves_of(self.plan, segment.level) if flows(name)]
+
+    def leaf_of(self, segment: Segment, at: Position) -> Position:
+        """The leaf position that a position begins with: the first parts name the leaf tuple it comes from."""
+        return at[: self.width(segment, at[0])] if at else at
+
+    def width(self, segment: Segment, first: int) -> int:
+        """How many parts leaf positions with this first part have.
+
+        Text has more than Parquet. Rows of a stash keep the first parts of their origin, so beside a stash all leaf
+        positions are cut to the same width; several tuples may then have one leaf position.
+        """
+        names = self.flowing(segment) or leaves_of(self.plan, segment.level)
+        numbers = {n: self.sources[n].number for n in names if n in self.sources}
+        alike = [n for n in names if len(numbers) < len(names) or numbers[n] == first]
+        return min(self.plan.width[n] for n in alike or names)
 
     def leaves_behind(self, segment: Segment, operator: str) -> list[str] | None:
         """The leaves from which an operator produces one tuple for each (a union may name one twice); else None."""
@@ -93,18 +113,27 @@ class Leaves:
     # --- positions --------------------------------------------------------------------------------------------------
 
     def after(self, segment: Segment, low: Position | None, count: int) -> Position | None:
-        """The leaf position `count` tuples after another one; None when the segment ends before."""
+        """The first leaf position with at least `count` tuples between another one and it; None: there is none."""
         if self.runs(segment) is None:
             places = self.look(segment, low, count + 1)
-            return places[count] if len(places) > count else None
+            if len(places) <= count:
+                return None
+            at = places[count]
+            if not count or places[count - 1] != at:
+                return at
+            behind = self.look(segment, (*at[:-1], at[-1] + 1), 1)  # several tuples have this position
+            return behind[0] if behind else None
         return self._nth(segment, count if low is None else self.rows_before(segment, low) + count)
 
     def before(self, segment: Segment, high: Position | None, count: int) -> Position | None:
-        """The leaf position `count` tuples before another one (None: the end); None at the segment's start."""
+        """The last leaf position with at least `count` tuples between it and another one (None: the end).
+
+        None at the segment's start.
+        """
         if self.runs(segment) is None:
             places = self.look(segment, None, None)
             stop = len(places) if high is None else bisect_left(places, high)
-            return places[stop - count] if stop > count else None
+            return places[stop - count] if stop > count and places[stop - count] != places[0] else None
         stop = self._rows(segment) if high is None else self.rows_before(segment, high)
         return self._nth(segment, stop - count) if stop > count else None
 

@@ -35,7 +35,7 @@ from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.model import Edges, Trace, Tuple
 from samovar.replay.trace.past_epoch import PastEpoch, PastWindow, RecordedEpoch, WindowView
-from samovar.replay.trace.segments import Segment, edges_of, leaves_of
+from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.trace_table import (
     arrivals_of,
     read_native,
@@ -309,14 +309,16 @@ class Tracer:
 
     def leaf_positions(self, segment: Segment, low: Position | None, count: int | None) -> list[Position]:
         """Positions of the leaves' tuples from one on, in order; for leaves whose files have no row numbers."""
-        leaves = leaves_of(self.tracing, segment.level)
-        width = min(self.tracing.width[n] for n in leaves)
+        sources = self.sources
         with self.streams(segment, what="places") as stream:
             frames = []
-            for name in leaves:
+            for name in self.leaves.flowing(segment):
                 df = stream(name)
                 df = df.filter(at_or_behind(df, low)) if low is not None else df
+                width = self.leaves.width(segment, sources[name].number if name in sources else 0)
                 frames.append(df.select(F.array(*hidden(df)[:width]).alias("at")))
+            if not frames:
+                return []
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
             return positions_in(every if count is None else every.limit(count))
 
