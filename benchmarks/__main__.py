@@ -12,6 +12,7 @@ _BENCHMARKS = {
     "matcher": "events a second that the matcher of two streams compares, by dependence and by what is unmatched",
     "memory": "the driver's memory at two scales of the input",
     "pauses": "a direct pause of a run on Spark, from the call to all stopped: Python operators, native epochs",
+    "crashes": "work lost by kill -9, seconds to the first commit, and to a strict modification in force",
     "monitor": "the Yahoo streaming benchmark as two live queries: throughput with and without a monitor",
     "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
     "papers": "the experiments of the three papers: measured, beside their figures, and a page of results",

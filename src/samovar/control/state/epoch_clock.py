@@ -22,6 +22,8 @@ IN_A_ROW = 2
 """Times that pauses may cancel an epoch before it is let finish, however short it is."""
 OVERRUN = 3.0
 """An epoch is given up when it takes longer than so many times its aim."""
+SOONEST = 4
+"""An attempt is judged after this part of its aim at the soonest: half a second, by two reports."""
 REPORTS = 0.5
 """Seconds between two reports of a worker: how old the first one may be."""
 
@@ -101,19 +103,20 @@ class EpochClock:
     def overrun(self, at: float) -> tuple[float, float | None] | None:
         """Seconds that the attempt has worked and will take in all (None: nobody knows), if that is far too long.
 
-        Judged when Python operators have worked as long as a whole epoch aims at. Where the rows of an operator are not
-        known, only what has passed counts. An attempt that has done half of its work is not far too long.
+        Judged when Python operators have worked as long as a whole epoch aims at, and the sooner the longer it would
+        take: a quarter of that time is enough for twelve times the aim. Where the rows of an operator are not known,
+        only what has passed counts. An attempt that has done half of its work is not far too long.
         """
         if self._aim is None or not self._first:
             return None
         worked = self.worked(at)
         python = worked - min(first for first, _ in self._first.values())
-        if python < self._aim:
+        if python < self._aim / SOONEST:
             return None
         totals = [worked + self._left(name, worked) for name in self._first if self._is_known(name)]
         if totals:
-            total = max(totals)
-            return (worked, total) if total > OVERRUN * self._aim and total > 2 * worked else None
+            total, early = max(totals), max(1.0, self._aim / python)
+            return (worked, total) if total > early * OVERRUN * self._aim and total > 2 * worked else None
         return (worked, None) if python > OVERRUN * self._aim and self._fed else None
 
     def _is_known(self, name: str) -> bool:

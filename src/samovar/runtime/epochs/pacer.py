@@ -106,9 +106,12 @@ class Pacer:
             self.fixed = self._intercept(self.fixed)
 
     def overran(self, size: int, worked: float, expected: float | None) -> None:
-        """An epoch of that size was given up after `worked` seconds; it would have taken `expected`, if known."""
+        """An epoch of that size was given up after `worked` seconds; it would have taken `expected`, if known.
+
+        The next one is as short as one that somebody watches: it comes late already.
+        """
         would = expected if expected is not None else UNKNOWN * worked
-        self.bound = max(1, min(int(size * self.aim / max(would, 1e-6)), size // 2))
+        self.bound = max(1, min(int(size * self.watched / max(would, 1e-6)), size // 2))
 
     def interrupted(self) -> None:
         """A pause cancelled an epoch."""
