@@ -22,7 +22,7 @@ class Engine:
 
     def __init__(self, seconds: float, *, fixed: float, rate: float = 50 * MB, noise: float = 0.1) -> None:
         self.machine = Machine()
-        self.pacer = Pacer()
+        self.pacer = Pacer(32 << 20)
         self.left = int(seconds * rate)
         self.fixed, self.rate, self.noise = fixed, rate, noise
         self.rnd = random.Random(3)

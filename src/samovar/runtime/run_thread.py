@@ -157,7 +157,10 @@ class RunThread:
             for n, op in plan.graph.ops.items()
             if plan.placement.works(n, level)
             # a Column that has no SQL text calls a function of the user's
-            and (plan.shape(n) in ("python", "batches") or any(map(column_of, op.expressions())))
+            and (
+                plan.shape(n) in ("python", "batches")
+                or any(column_of(text) is not None for text in op.expressions())
+            )
         ]
         filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
         fixed = history.started.options.get("epoch_bytes") if history.started is not None else None

@@ -74,6 +74,11 @@ class Attempt:
     turn: Turn | None = None
     """Of an attempt that may begin before the epochs before it are committed; None: they are."""
 
+    @property
+    def turn_folder(self) -> Path:
+        """Where workers that wait for the turn of this attempt find their tasks; it is there while they wait."""
+        return self.folder / "turn"
+
     @cached_property
     def plan(self) -> Plan:
         return self.context.plan

@@ -40,6 +40,9 @@ from samovar.runtime.spark.job_tags import tagged
 
 __all__ = ["Epoch", "EpochOutcome", "mends_of"]
 
+_LOOK = 0.005
+"""Seconds between two looks whether workers have got rows."""
+
 
 @dataclass(frozen=True)
 class EpochOutcome:
@@ -105,6 +108,12 @@ class Epoch:
         """Of aggregates: what counts the rows of its delta, and the rows its files hold."""
         self.submitted = threading.Event()
         """Set when the epoch gives its first job to Spark in its turn, or has failed before."""
+        self._ended = threading.Event()
+        """Set when its jobs are done, or will not be done."""
+        self.before: Epoch | None = None
+        """The epoch before it, while that one runs."""
+        self.working: str | None = None
+        """The operator whose rows are being written."""
         self._began = time.perf_counter()
 
     def run(self) -> EpochOutcome:
@@ -120,6 +129,8 @@ class Epoch:
         """Run the epoch's jobs, on any thread."""
         self.restart_clock()
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.attempt.turn is not None:
+            self.attempt.turn_folder.mkdir(exist_ok=True)
         try:
             with tagged(self.context.spark, self.context.tag), tagged(self.context.spark, self.attempt.name):
                 if self._jobs is None:
@@ -127,9 +138,24 @@ class Epoch:
                 else:
                     self.counts.measured.update(self._jobs(self.attempt))
         finally:
-            self.submitted.set()
+            self.end()
             self.counts.close()
             self.kept.release()
+
+    def wait_for_room(self) -> None:
+        """Return when the epoch behind this one may give jobs to Spark.
+
+        Where Python workers wait for rows, that is when the first of them has got some: Spark runs jobs in the order in
+        which it gets them, and the workers' rows come by a job before their own.
+        """
+        while not self._ended.wait(_LOOK):
+            if self.submitted.is_set() and self.inputs.arrived():
+                return
+
+    def end(self) -> None:
+        """Let go who waits for this epoch: its jobs are done, or will not be done."""
+        self.submitted.set()
+        self._ended.set()
 
     def outcome(self) -> EpochOutcome:
         """What the epoch did, when its jobs are done and the epochs before it are committed."""
@@ -166,9 +192,7 @@ class Epoch:
         if not self._works_on(at):
             return
         op = self.plan.graph.ops[name]
-        present = self.context.progress.present
-        if present is not None and present.covers is self.attempt.covers:
-            present.working = name
+        self.working = name
         if placement.ends(name) and name in self.attempt.stored:
             if self.plan.shape(name) == "accumulate":
                 stored = F.count(F.lit(1)).alias("stored")
@@ -188,6 +212,13 @@ class Epoch:
         if name in placement.stashed and placement.works(name, at):
             measured[name, None] = self._write("stash", name, self.frames.stream(name, at))
 
+    def _submit(self) -> None:
+        """Called before a job is given to Spark."""
+        if self.before is not None:
+            self.before.wait_for_room()
+            self.before = None
+        self.submitted.set()
+
     def _write(self, kind: str, name: str, df: DataFrame, *, physical: bool = True) -> int:
         """Write a frame as Parquet and return how many rows that were."""
         self.context.describe(f"epoch {self.number}, {name}")
@@ -195,7 +226,7 @@ class Epoch:
         if physical:
             df = df.toDF(*stored_as(df.schema).names)
         with nullcontext() if physical else whole_variants(self.context.spark, df.schema):
-            self.submitted.set()
+            self._submit()
             writer_into(folder, df.write).parquet(str(folder))
         return rows_in([folder])
 
@@ -206,7 +237,7 @@ class Epoch:
         writer = df.write.format(op.format).options(**op.options)
         writer = writer.partitionBy(*op.partition_by) if op.partition_by else writer
         writer = writer_into(folder, writer) if op.format in ops.FILE_FORMATS else writer
-        self.submitted.set()
+        self._submit()
         writer.save(str(folder))
 
     def _run_skipped_rows(self) -> None:

@@ -1,8 +1,9 @@
-"""The next epoch, begun while the present one runs: what does not depend on the present one is done already.
+"""The next epochs, begun while the present one runs: what does not depend on the present one is done already.
 
 An epoch of Spark's own operators depends on no other epoch of its level, so all its jobs run ahead. Python operators
-need the state that the present epoch leaves: of such an epoch the input runs ahead (scan, filters, shuffle), up to the
-first question that only committed epochs answer. There it waits for its turn.
+need the state that the present epoch leaves: of such an epoch the input runs ahead (scan, filters, shuffle, sort).
+Where cores are left over, its Python workers are started too and wait for its turn with the first rows in hand
+(exchange/late_task.py); elsewhere the driver waits, as it does before any question that only committed epochs answer.
 
 Guarantees: an epoch ahead writes into the folder of its attempt alone and is committed only in its turn. It is dropped,
 and the epoch done as if nothing had been ahead, when it failed before its turn, or when other code or another range of
@@ -30,6 +31,9 @@ __all__ = ["EpochAhead", "NextEpoch", "Pipeline", "may_run_ahead"]
 
 log = logging.getLogger("samovar.engine")
 
+DEPTH = 2
+"""Epochs ahead at most. The second one begins when the first has done what it can, so that no core waits while an epoch
+is planned; more than that would only take memory."""
 _AGAIN = 0.05
 """Seconds after which the jobs of a dropped epoch are cancelled again: another may have begun in between."""
 
@@ -56,7 +60,14 @@ class NextEpoch:
 class EpochAhead:
     """An attempt at the next epoch on a thread of its own; it begins when `before` has given its first job to Spark."""
 
-    def __init__(self, context: RunContext, number: int, chosen: NextEpoch, before: Epoch) -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        number: int,
+        chosen: NextEpoch,
+        before: Epoch,
+        computed: Callable[[EpochAhead], None],
+    ) -> None:
         name = new_attempt()
         folder = context.recording.attempt_folder(number, name)
         control = context.steering.control if context.steering is not None else None
@@ -64,10 +75,14 @@ class EpochAhead:
         self.attempt = Attempt(context, number, chosen.covers, name, folder, control, turn=Turn())
         self.plan = self.attempt.plan
         self.epoch = Epoch(self.attempt)
+        self.epoch.before = before
         self._before = before
+        self._computed = computed
         self._error: BaseException | None = None
         self._early = False
         """Whether it failed before its turn."""
+        self._lock = threading.Lock()
+        """Held while that is decided: it may fail at the instant its turn comes."""
         self._thread = threading.Thread(target=self._compute, name=f"samovar-ahead-{name}", daemon=True)
         self._thread.start()
 
@@ -77,9 +92,11 @@ class EpochAhead:
         try:
             if not turn.dropped:
                 self.epoch.compute()
+                self._computed(self)
         except BaseException as error:
-            self._early = not turn.has_come
-            self._error = error
+            with self._lock:
+                self._early = not turn.has_come
+                self._error = error
             if self._early and not isinstance(error, EpochDropped):
                 log.debug("epoch %d failed before its turn", self.attempt.number, exc_info=True)
 
@@ -90,13 +107,18 @@ class EpochAhead:
 
     def begin(self) -> bool:
         """It is its turn: every epoch before it is committed. False: it has failed already, and must be dropped."""
-        self._turn.come()
-        self.epoch.restart_clock()
-        return not self._early
+        with self._lock:
+            self._turn.come()
+            self.epoch.restart_clock()
+            if self._early:
+                return False
+        self.epoch.inputs.hand_out_tasks()
+        return True
 
     def finish(self) -> EpochOutcome:
         """Wait for its jobs; raises what they raised."""
         self._thread.join()
+        shutil.rmtree(self.attempt.turn_folder, ignore_errors=True)
         if self._error is not None:
             raise self._error
         return self.epoch.outcome()
@@ -106,54 +128,68 @@ class EpochAhead:
         self._turn.drop()
         spark = self.attempt.context.spark
         while self._thread.is_alive():
+            shutil.rmtree(self.attempt.turn_folder, ignore_errors=True)  # workers do not wait any longer
             try:
                 cancel_tagged(spark, self.attempt.name)
             except Exception:  # a session that died ends the jobs as well
                 log.debug("jobs of a dropped epoch could not be cancelled", exc_info=True)
-            self._before.submitted.set()  # it may still wait for an epoch that failed before its first job
+            self._before.end()  # it may still wait for an epoch that failed before its first job
             self._thread.join(_AGAIN)
         shutil.rmtree(self.attempt.folder, ignore_errors=True)
 
 
-@dataclass
 class Pipeline:
-    """The epoch ahead of a level, if there is one. `choose`: the epoch behind a range, if it may begin.
+    """The epochs ahead of a level. `choose`: the epoch behind a range, if it may begin.
 
-    For one thread, that of the run.
+    Its methods are for the thread of the run. An epoch that has been computed before its turn begins the next one on
+    its own thread.
     """
 
-    context: RunContext
-    choose: Callable[[EpochRange], NextEpoch | None]
-    ahead: EpochAhead | None = None
-    _present: EpochAhead | None = None
-    """The one whose turn it is, until it has ended."""
+    def __init__(self, context: RunContext, choose: Callable[[EpochRange], NextEpoch | None]) -> None:
+        self._context = context
+        self._choose = choose
+        self._ahead: list[EpochAhead] = []
+        """In the order of their turns."""
+        self._present: EpochAhead | None = None
+        """The one whose turn it is, until it has ended."""
+        self._lock = threading.Lock()
+        """Held while an epoch is added or taken."""
 
     def start_next(self, epoch: Epoch) -> None:
         """Begin the epoch after this one, which is the present one, if that can be."""
-        if self.ahead is not None:
-            return
-        chosen = self.choose(epoch.attempt.covers)
+        with self._lock:
+            if not self._ahead:
+                self._start_behind(epoch)
+
+    def _start_behind(self, epoch: Epoch) -> None:
+        chosen = self._choose(epoch.attempt.covers)
         if chosen is not None:
-            self.ahead = EpochAhead(self.context, epoch.number + 1, chosen, epoch)
+            self._ahead.append(EpochAhead(self._context, epoch.number + 1, chosen, epoch, self._go_on))
+
+    def _go_on(self, computed: EpochAhead) -> None:
+        """Begin the epoch after one that was ahead and has been computed, if its turn has not come yet."""
+        with self._lock:
+            if self._ahead and self._ahead[-1] is computed and len(self._ahead) < DEPTH:
+                self._start_behind(computed.epoch)
 
     def waiting(self) -> EpochAhead | None:
-        """The epoch ahead, if it can be the present one now; another one is dropped."""
-        ahead = self.ahead
-        fits = (
-            ahead is not None
-            and ahead.attempt.number == len(self.context.history.epochs)
-            and ahead.plan is self.context.plan
-        )
+        """The first epoch ahead, if it can be the present one now; otherwise all are dropped."""
+        ahead = self._ahead[0] if self._ahead else None
+        if ahead is None:
+            return None
+        fits = ahead.attempt.number == len(self._context.history.epochs) and ahead.plan is self._context.plan
         if not fits:
             self.drop()
-        return self.ahead
+            return None
+        return ahead
 
     def take(self, covers: EpochRange) -> EpochAhead | None:
-        """The epoch ahead, if it covers just that: it is the present one from now on, until `finish`."""
-        if self.ahead is None or self.ahead.chosen.covers is not covers:
-            return None
-        self._present, self.ahead = self.ahead, None
-        return self._present
+        """The first epoch ahead, if it covers just that: it is the present one from now on, until `finish`."""
+        with self._lock:
+            if not self._ahead or self._ahead[0].chosen.covers is not covers:
+                return None
+            self._present = self._ahead.pop(0)
+            return self._present
 
     def finish(self, present: EpochAhead) -> EpochOutcome:
         """Wait for the jobs of an epoch that was ahead; raises what they raised."""
@@ -164,7 +200,9 @@ class Pipeline:
 
     def drop(self) -> None:
         """Give up what is ahead, and what was and has not ended."""
-        for epoch in (self.ahead, self._present):
-            if epoch is not None:
-                epoch.drop()
-        self.ahead = self._present = None
+        with self._lock:
+            present = [self._present] if self._present is not None else []
+            dropped = [*present, *self._ahead]
+            self._ahead, self._present = [], None
+        for epoch in reversed(dropped):
+            epoch.drop()

@@ -16,13 +16,14 @@ from samovar.record.log import Counters, EpochCommitted
 from samovar.record.store import slug_unique
 from samovar.runtime.epochs.attempt import Attempt, chain_task
 from samovar.runtime.epochs.row_counts import RowCounts, observed
+from samovar.runtime.exchange.late_task import LateTask
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.parquet_files import CHECKED, rows_in, stored_as, writer_into
 from samovar.runtime.sources.input_files import check_files
 from samovar.runtime.sources.rejected_rows import bad_rows
 from samovar.runtime.sources.unit_list import Unit
 from samovar.runtime.sources.units import CORRUPT, Source, is_bad, read_units
-from samovar.runtime.worker.entry import batches_function, chain_function
+from samovar.runtime.worker.entry import batches_function, chain_function, late_chain_function
 
 __all__ = ["EpochInputs"]
 
@@ -49,6 +50,8 @@ class EpochInputs:
         """Of sources whose rows are parsed: what counts the rows that do not parse, and the units they are in."""
         self._counts = counts
         self._complete = complete
+        self._late: dict[tuple[str, ...], LateTask] = {}
+        """Of chains whose workers wait for the epoch's turn."""
         self._read: list[tuple[Source, list[Unit]]] = []
         """Input files that this epoch reads."""
 
@@ -77,18 +80,51 @@ class EpochInputs:
 
     def python(self, chain: tuple[str, ...], df: DataFrame, schema: StructType) -> DataFrame:
         """What workers make of rows. Their input is computed ahead of the epoch's turn, their work waits for it."""
-        turn = self.attempt.turn
+        turn, head = self.attempt.turn, self.plan.graph.ops[chain[0]]
         if turn is not None and not turn.has_come:
+            if self._waits_in_workers():
+                return df.mapInArrow(late_chain_function(self._late_task(chain)), schema)
             # This runs what comes before the shuffle, and keeps it. Without adaptive execution it would run nothing,
-            # and frames that are read twice behind it would be computed twice.
-            if self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true":
+            # and frames that are read twice behind it would be computed twice. Without a shuffle it would run nothing
+            # either, and counters would be read then and there: before a row has passed them.
+            adaptive = self.context.spark.conf.get("spark.sql.adaptive.enabled", "true") == "true"
+            if adaptive and self.plan.shape(chain[0]) == "python":
                 df = df.localCheckpoint(eager=False)
             turn.wait()
-        task, head = self.task(chain), self.plan.graph.ops[chain[0]]
+        task = self.task(chain)
         if not isinstance(head, ops.Batches):
             return df.mapInArrow(chain_function(task), schema)
         call = df.mapInArrow if head.form == "arrow" else df.mapInPandas
         return call(batches_function(task), schema)
+
+    def _waits_in_workers(self) -> bool:
+        """Whether Python workers of an epoch ahead may occupy cores until its turn comes.
+
+        One must be left over for what the present epoch still has to do.
+        """
+        plan, covers = self.plan, self.attempt.covers
+        levels = range(covers.low, covers.high + 1)
+        working = [n for n in plan.graph.ops if any(plan.placement.works(n, at) for at in levels)]
+        if any(plan.shape(n) == "batches" for n in working):
+            return False  # as many tasks as the input has
+        heads = [chain[0] for chain in plan.chains.values() if chain[0] in working]
+        return sum(map(plan.partitions, heads)) < self.context.cores
+
+    def _late_task(self, chain: tuple[str, ...]) -> LateTask:
+        late = LateTask(str(self.attempt.turn_folder / slug_unique(chain[0])), self.task(chain))
+        self._late[chain] = late
+        if (turn := self.attempt.turn) is not None and turn.has_come:  # in the meantime
+            self.hand_out_tasks()
+        return late
+
+    def arrived(self) -> bool:
+        """Whether workers that wait for the epoch's turn have got rows; True where none wait."""
+        return not self._late or any(late.arrived() for late in self._late.values())
+
+    def hand_out_tasks(self) -> None:
+        """Let workers that wait for the epoch's turn begin: it has come."""
+        for chain, late in list(self._late.items()):
+            late.hand_out(self.task(chain))
 
     def task(self, chain: tuple[str, ...]) -> Task:
         """What the workers need to know of a chain."""

@@ -174,9 +174,7 @@ def _run_level(
     runs_ahead = make is Epoch and low == high and may_run_ahead(context.plan, low)
 
     def behind(after: EpochRange) -> NextEpoch | None:
-        # nothing is known of the rows before an epoch has ended: the second one is as long as it should be
-        known = pace.seen or pace.fixed_bytes is not None
-        return choose(after) if runs_ahead and known and not after.last else None
+        return choose(after) if runs_ahead and pace.knows and not after.last else None
 
     pipeline = Pipeline(context, behind)
     steering = context.steering
@@ -202,7 +200,9 @@ def _run_level(
                 continue
             prepares = bool(context.progress.build_sides.frames) and first
             still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
-            pace.observe(size, fact.seconds - still, prepares=prepares, paused=paused)
+            pace.observe(
+                size, fact.seconds - still, prepares=prepares, paused=paused, ahead=ahead is not None
+            )
             committed(fact)
             first = False
             if fact.last:
@@ -308,7 +308,7 @@ def _attempt(
     lost = ""
     tried = 0
     while tried < ATTEMPTS:
-        ahead = pipeline.take(present.covers)
+        ahead, fits = pipeline.take(present.covers), True
         name = new_attempt() if ahead is None else ahead.attempt.name
         if steering is not None:
             if present.mended:  # they are counted with all of this epoch's rows
@@ -320,13 +320,15 @@ def _attempt(
             code = steering.take_code()
             if code is not None:
                 pipeline.drop()  # it was computed, or is being computed, by the old code
-                ahead = None
                 apply_code(context, code)
+                fits = False
         context.check_storage()
         number = len(context.history.epochs)  # not before: other code may have come as an epoch of its own
-        if ahead is not None and not ahead.begin():
+        if ahead is not None and not (fits and ahead.begin()):
             pipeline.drop()
-            ahead = None
+            if steering is not None:
+                steering.failed()
+            continue  # as an attempt of another name: a task of the dropped one may still write into its folder
         if ahead is not None:
             epoch = ahead.epoch
         else:
@@ -350,6 +352,7 @@ def _attempt(
             else:
                 lost = "an executor was lost and its part computed again, so that counters may be off"
         except Exception as error:
+            present.working = epoch.working
             if steering is not None and isinstance(error, EpochAbandoned):
                 steering.desk.hear_out()
             cancelled = steering is not None and steering.failed() and not stopping()

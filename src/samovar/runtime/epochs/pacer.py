@@ -50,6 +50,8 @@ class Pacer:
     guess: int = NATIVE_RATE
     """Bytes a second before anything is measured."""
     seen: list[tuple[int, float]] = field(default_factory=list)
+    last: tuple[int, float] | None = None
+    """Size and seconds of the last epoch, by itself."""
     ahead: int = 0
     """Size of a first epoch that did more than its share of work (it read build sides), if there was one."""
     bound: int | None = None
@@ -82,9 +84,16 @@ class Pacer:
 
     # --- what has happened ------------------------------------------------------------------------------------------
 
-    def observe(self, size: int, seconds: float, *, prepares: bool = False, paused: bool = False) -> None:
+    def observe(
+        self, size: int, seconds: float, *, prepares: bool = False, paused: bool = False, ahead: bool = False
+    ) -> None:
         """An epoch of that size took that long. `prepares`: it did work that later epochs will not repeat; `paused`:
-        somebody waits for its end, so that epochs do not grow again yet."""
+        somebody waits for its end, so that epochs do not grow again yet; `ahead`: some of its work was done while the
+        epoch before it ran, so that only both together tell how long an epoch takes."""
+        alone = size, seconds
+        if ahead and self.last is not None:
+            size, seconds = (size + self.last[0]) // 2, (seconds + self.last[1]) / 2
+        self.last = None if prepares else alone
         self.bound = None
         self.calm = 0.0 if paused else self.calm + seconds
         if self.halvings and self.calm >= self.aim:
@@ -104,6 +113,12 @@ class Pacer:
     def interrupted(self) -> None:
         """A pause cancelled an epoch."""
         self.halvings, self.calm = min(self.halvings + 1, HALVINGS), 0.0
+
+    @property
+    def knows(self) -> bool:
+        """Whether the next epoch's size can be chosen before the present one has ended. Rows that user code processes
+        may be of any speed, so the epoch behind a first one waits for its time."""
+        return bool(self.seen) or self.fixed_bytes is not None or self.guess == NATIVE_RATE
 
     # --- what comes next --------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class PresentEpoch:
 
     covers: EpochRange
     working: str | None = None
-    """The operator whose rows are being written."""
+    """The operator whose rows were being written when the last attempt failed."""
     failed: tuple[str, Failure] | None = None
     """The attempt in which user code failed, and the failure."""
     mended: list[RecordedDecision] = field(default_factory=list)
@@ -111,6 +111,14 @@ class RunContext:
     @property
     def _options(self) -> dict[str, Any]:
         return self.history.started.options if self.history.started is not None else {}
+
+    @property
+    def cores(self) -> int:
+        """How many tasks can run at once, as far as is known; 1 where the session does not tell."""
+        context = getattr(self.spark, "sparkContext", None)
+        if context is None:
+            return 1
+        return int(context.defaultParallelism) // int(self.spark.conf.get("spark.task.cpus", "1") or 1)
 
     def describe(self, text: str | None) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread; None: nothing."""

@@ -10,6 +10,8 @@ import gc
 import pickle
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import chain as chained
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pyarrow as pa
 from samovar.control.agent import TaskAbandoned
 from samovar.graph.code import recall_source
 from samovar.runtime.exchange.delivery import check_seen, deliver
+from samovar.runtime.exchange.late_task import LateTask
 from samovar.runtime.exchange.partition import stands_for_worker
 from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.task_signs import leave_sign
@@ -26,7 +29,7 @@ from samovar.runtime.worker.chain import Chain
 from samovar.runtime.worker.task_control import attend
 from samovar.runtime.worker.undoable_chain import Undo
 
-__all__ = ["batches_function", "chain_function", "rows_of"]
+__all__ = ["batches_function", "chain_function", "late_chain_function", "rows_of"]
 
 
 def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -35,6 +38,21 @@ def chain_function(task: Task) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         chain = Chain(task, Undo() if task.hold else None)
         yield from _attended(task, chain, batches, rows_of(task, batches), chain.run)
+
+    return run
+
+
+def late_chain_function(late: LateTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The same for an epoch that has begun ahead of its turn: with the first rows in hand it waits for the task."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        first = list(islice(batches, 1))
+        task = late.wait()
+        if task is None:
+            for _ in batches:
+                pass
+        else:
+            yield from chain_function(task)(chained(first, batches))
 
     return run
 
