@@ -13,6 +13,8 @@ from tests.spark_profile import QUICK_SQL, TEST_PROFILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
 # The same inputs in every run, so that a failure is one of the change at hand. `--hypothesis-profile=default` looks
 # further afield.
@@ -48,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose by `--slow` and `--fast`, and keep the tests of a file together in one process.
+    """Choose by `--slow` and `--fast`; long files come first.
 
     The tests that use the fixture `spark` are known by it; others that start Spark are marked `starts_spark`.
     """
@@ -63,12 +65,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out.append(item)
             continue
         chosen.append(item)
-        if item.get_closest_marker("xdist_group") is None:
-            file = item.nodeid.partition("::")[0]
-            # processes and clusters of their own: one after the other, beside the tests of a session
-            item.add_marker(pytest.mark.xdist_group("e2e" if file.startswith("tests/e2e/") else file))
     config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(chosen, key=_turn)
+
+
+@pytest.hookimpl(optionalhook=True)  # a hook of xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    """The tests of a file go to one process, for they share fixtures that cost seconds; those of `e2e` too.
+
+    Not by the marks `xdist_group`: xdist 3.8 writes them where pytest 9.2 no longer looks, and nothing says so.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return scope_of(nodeid)
+
+    return Scheduling(config, log)
+
+
+def scope_of(nodeid: str) -> str:
+    """What is kept together in one process."""
+    file = nodeid.partition("::")[0]
+    # processes and clusters of their own: one after the other, beside the tests of a session
+    return "tests/e2e" if file.startswith("tests/e2e/") else file
 
 
 FIRST = ("e2e", "oracle", "replay", "runtime", "server", "bad_input")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from tests.class_archive import OPTIONS
+
 __all__ = ["JAVA_OPTIONS", "QUICK_SQL", "TEST_PROFILE"]
 
 JAVA_OPTIONS = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m"
-)
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m "
+    + OPTIONS
+).strip()
 """The quick compiler alone, with the room that both compilers have by default (in its own 48 MB, code is thrown out and
 compiled again all the time), and a collector without threads of its own: two processes share two cores. Metaspace is
-there from the start: while it grows step by step, all memory is collected again and again."""
+there from the start: while it grows step by step, all memory is collected again and again. Classes come from an archive
+where there is one."""
 
 QUICK_SQL = {
     "spark.sql.codegen.wholeStage": "false",

@@ -281,8 +281,9 @@ def check_end(w: World, m: Any) -> None:
             assert {k: plain(v) for k, v in m.state(name).items()} == w.sim.ended_state(name)
 
 
-CHOSEN = [(0, None), (744, 12), (1221, None)]
-"""Seeds of the workflows of the default run, with windows: they are small, and have operators of nearly all kinds."""
+CHOSEN = [(0, None), (17376, 4), (3993, None)]
+"""Seeds of the workflows of the default run, with windows: they are small, and have operators of nearly all kinds, one
+of two ports behind another, a join behind Python, epochs of one unit and of all."""
 
 
 @pytest.fixture(scope="module", params=CHOSEN, ids=str)
