@@ -34,15 +34,18 @@ def counted(story: Story, at: float, taken: int) -> None:
 # --- epochs that take too long --------------------------------------------------------------------------------------
 
 
-def test_an_epoch_that_will_take_far_too_long_is_given_up_after_one_aim(story: Story) -> None:
-    begun(story, "A", rows={"X": 1000})
-    for tenth in range(5, 25, 5):
-        counted(story, 100 + tenth / 10, 2 * tenth)  # 20 a second: 50 seconds
+@pytest.mark.parametrize(("rows", "at"), [(1000, 101.0), (400, 101.5), (140, 102.5)])
+def test_an_epoch_that_will_take_far_too_long_is_given_up_the_sooner_the_longer_it_would_take(
+    story: Story, rows: int, at: float
+) -> None:
+    begun(story, "A", rows={"X": rows})
+    for tenth in range(5, int(10 * (at - 100)), 5):
+        counted(story, 100 + tenth / 10, 2 * tenth)  # 20 a second: 50, 20 and 7 seconds
         assert not story.has(i.CancelEpoch)
-    counted(story, 102.5, 50)
+    counted(story, at, int(20 * (at - 100)))
     order = story.only(i.CancelEpoch)
     assert (order.cause, order.shorter) == ("overrun", True)
-    assert order.expected == pytest.approx(50, rel=0.1)
+    assert order.expected == pytest.approx(rows / 20, rel=0.1)
     assert story.told(m.Abandon, "A")
 
 
