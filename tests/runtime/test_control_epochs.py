@@ -49,7 +49,7 @@ def aim(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("aim")
 def test_an_epoch_that_takes_too_long_is_done_again_shorter(start: Start, tmp_path: Path) -> None:
     """All of the input is as small as a first epoch."""
-    run = start(slow(tmp_path, files=40, seconds=0.005), record=tmp_path / "runs")
+    run = start(slow(tmp_path, files=40, seconds=0.01), record=tmp_path / "runs")
     result = run.result("S").to_pydict()
     assert sorted(result["x"]) == list(range(800))
     assert result["n"] == list(range(1, 801))

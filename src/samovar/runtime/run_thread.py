@@ -132,6 +132,8 @@ class RunThread:
             self._finish_interactions()
             if self.prepared.publishes:
                 publish(context)
+            # once more: a task that was dying when its attempt was removed may have written since
+            self.recording.sweep()
             self._end("completed")
         except BaseException as error:
             self._fail(error)
