@@ -23,7 +23,7 @@ class KeptFrames:
 
     def keep(self, df: DataFrame) -> DataFrame:
         """Have a frame computed once, until `release`."""
-        self._frames.append(df.persist(StorageLevel.MEMORY_AND_DISK))
+        self._frames.append(df.persist(StorageLevel.MEMORY_AND_DISK_DESER))
         return self._frames[-1]
 
     def release(self) -> None:
@@ -64,7 +64,7 @@ class BuildSides:
                 conf = df.sparkSession.conf
                 partitions = int(conf.get("spark.sql.shuffle.partitions", "200") or 200)
                 df = df.repartition(partitions, *columns).sortWithinPartitions(*columns)
-            self.frames[key] = df.persist(StorageLevel.MEMORY_AND_DISK)
+            self.frames[key] = df.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         return self.frames[key]
 
     def forget(self) -> None:

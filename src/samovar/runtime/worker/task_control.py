@@ -61,11 +61,17 @@ DUE = Due()
 class RowFeed:
     """Rows on their way through the tuple loop. The loop's progress is read off the iterator: the loop pays nothing."""
 
-    def __init__(self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None) -> None:
-        """`kept`: for a loop that keeps no other count, how many of the rows in its output were counted before."""
+    def __init__(
+        self, rows: Sequence[Any], before: int = 0, *, kept: int | None = None, behind: int = 0
+    ) -> None:
+        """`kept`: for a loop that keeps no other count, how many of the rows in its output were counted before.
+
+        `behind`: how many rows of the same batch come after these.
+        """
         self.rows = rows
         self.before = before
         self.kept = kept
+        self.behind = behind
         self.waiting = iter(rows)
 
     @property
@@ -230,7 +236,11 @@ class TaskControl:
         inside = self._step is not None and not self._behind and feed.taken > 0
         first = feed.taken - int(inside)
         rows = chain.rows_at([feed.rows[i] for i in range(first, min(first + limit, len(feed.rows)))])
-        return [dumps(dict(r)) for r in rows], len(feed.rows) - first - len(rows)
+        if feed.behind and chain.at_hand is not None:
+            view, start = chain.at_hand
+            start += len(feed.rows)
+            rows = [*rows, *view.rows(start, start + min(limit - len(rows), feed.behind))]
+        return [dumps(dict(r)) for r in rows], len(feed.rows) + feed.behind - first - len(rows)
 
     def switch(self, codes: Mapping[str, m.CodeVersion]) -> tuple[m.SwitchPoint, ...]:
         """Have operators switch to other code, each at its next tuple. Returns which tuple that is."""
@@ -298,7 +308,7 @@ class TaskControl:
             queue = 0
             if i == 0 and feed is not None:
                 taken = max(taken, chain.passed[i][0] + feed.before + feed.taken)
-                queue = feed.left
+                queue = feed.left + feed.behind
             loaded = chain.loaded[i]
             size = loaded.full_bytes + loaded.delta_bytes
             figures[name] = m.Figures(taken, produced, busy, queue, loaded.capture.entries(), size)
