@@ -165,7 +165,7 @@ def measure(kills: int, modifications: int, seed: int) -> dict[str, Any]:
 
 def _drive(name: str, root: Path, modifications: int, seed: int) -> int:
     """The process that is killed."""
-    spark = session(master="local[2]")
+    spark = sv.spark_session(master="local[2]", conf={"spark.ui.enabled": "false"})
     flow = _flow(name, root / name)
     spark.range(10).mapInArrow(lambda batches: batches, "id bigint").count()  # Spark and its workers are warm
     print(json.dumps({"began": time.time()}), flush=True)

@@ -78,7 +78,7 @@ class Pacer:
         floor = cls.floor + build_bytes / BUILD_RATE
         first, guess = cls.first_bytes, NATIVE_RATE
         if python:
-            first, guess = (32 << 20, NATIVE_RATE) if filtered else (1 << 20, SLOW_RATE)
+            first, guess = (32 << 20, NATIVE_RATE) if filtered else (1 << 19, SLOW_RATE)
         first = max(first, int((floor - cls.floor) * guess))
         return cls(first, floor=floor, fixed_bytes=fixed_bytes, guess=guess)
 
