@@ -35,7 +35,7 @@ from rich.table import Table
 
 import samovar as sv
 from benchmarks.pauses import Quick
-from benchmarks.session import machine, session
+from benchmarks.session import machine
 from samovar.record.log import EpochCommitted, read_log
 from samovar.record.store import LOG
 

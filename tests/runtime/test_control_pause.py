@@ -53,6 +53,23 @@ def test_a_python_operator_stops_at_a_mini_step_and_goes_on_from_there(start: St
     assert ended.state["n"] == 20
 
 
+def test_tuples_in_flight_are_those_of_the_whole_batch(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("samovar.runtime.worker.chain.PIECE", 8)
+    run = start(gated(tmp_path), record=tmp_path / "runs")
+    wait_for(tmp_path / "arrived")
+    run.pause()
+    flying = run.in_flight("G", limit=10)
+    assert [r["x"] for r in flying.rows] == list(range(5, 15))
+    assert flying.more == 5
+    assert run.in_flight("G").more == 0
+    (tmp_path / "go").touch()
+    run.resume()
+    run.wait(progress=False)
+    assert run.result("S").to_pydict() == {"x": list(range(20)), "n": list(range(1, 21))}
+
+
 def test_a_paused_run_can_be_stopped_and_resumed_from_its_recording(spark: Any, tmp_path: Path) -> None:
     run = gated(tmp_path).start(spark=spark, record=tmp_path / "runs")
     wait_for(tmp_path / "arrived")

@@ -48,7 +48,7 @@ def test_epochs_are_of_two_seconds_at_every_rate(rate: float, noise: float) -> N
 
 def test_the_first_epoch_is_small_and_larger_beside_a_large_build_side() -> None:
     python = Pacer.for_level(0, python=True)
-    assert python.next_bytes(1 << 40, watching=False) == MB
+    assert python.next_bytes(1 << 40, watching=False) == MB // 2
     assert Pacer.for_level(0, python=True, filtered=True).next_bytes(1 << 40, watching=False) == 32 * MB
     # what Spark does by itself in a few seconds is one epoch
     assert 128 * MB <= Pacer.for_level(0, python=False).next_bytes(1 << 40, watching=False) <= 256 * MB
