@@ -59,7 +59,8 @@ __all__ = ["Chain", "Observer"]
 FLUSH = 4096
 """Rows of the output that are sent on as one batch: enough for Arrow's speed, little to hold in memory."""
 PIECE = 512
-"""Rows of a batch that become Python objects at once. All 10,000 do not fit a cache: W5 took 0.5 microseconds a row more."""
+"""Rows of a batch that become Python objects at once. All 10,000 do not fit a core's cache, which cost W5 half a
+microsecond a row."""
 _Changes = tuple[tuple[int, pa.DataType], ...]
 
 
