@@ -120,7 +120,7 @@ class Overhead:
 def recorded_bytes(recording: Path) -> Recorded:
     """What a recording holds: the log, what jumps and forks start from (state, marks, rows), and the results."""
     sizes = Recording(recording).sizes()
-    state = sum(sizes[kind] for kind in ("deltas", "state", "stash", "marks", "kept"))
+    state = sum(sizes[kind] for kind in ("deltas", "state", "stash", "marks"))
     return Recorded(sizes["log"], state, sizes["results"])
 
 

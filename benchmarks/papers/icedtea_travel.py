@@ -212,7 +212,6 @@ def _tau_rows(raw: Raw, size: Size) -> list[Row]:
             instead="tau 0.5 s",
             more={
                 "checkpoints": raw[tau]["marks"],
-                "MB of rows for forks": raw[tau].get("rows bytes", 0) / 1e6,
                 "jump s": raw[tau]["jump s"],
                 "worst jump s": raw[tau]["jump max s"],
                 "run s": raw[tau]["run s"],

@@ -33,4 +33,4 @@ def checkpointed(setting: Setting, tau: float, moments: int = MOMENTS) -> Row:
     past.close()
     found = jumped(setting, run, interesting("w5", flow), moments)
     chosen = {name: found[name] for name in ("jump s", "jump max s", "run s")}
-    return {"marks": marks, "bytes": sizes["marks"], "rows bytes": sizes["kept"], **chosen}
+    return {"marks": marks, "bytes": sizes["marks"], **chosen}

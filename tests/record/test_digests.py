@@ -21,7 +21,6 @@ def _folder(at: Path) -> Path:
         "state/FE/0000.delta": 50,
         "state/FE/0000.mark0001": 50,
         "state/FE/arrival-0.arrow": 70,
-        "kept/FE/0000.mark0001": 80,
         "decisions/rows.pkl": 20,
         "errors/0.failure": 10,
         "results/S/_SUCCESS": 0,
@@ -37,7 +36,6 @@ def test_all_files_that_have_no_checksum_of_their_own_are_digested(tmp_path: Pat
     folder = _folder(tmp_path)
     assert sorted(seal(folder)) == [
         "decisions/rows.pkl",
-        "kept/FE/0000.mark0001",
         "results/S/part-0.parquet",
         "results/W/day=1/part-0.csv",
         "state/FE/arrival-0.arrow",

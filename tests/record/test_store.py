@@ -98,8 +98,6 @@ def test_sizes_tell_bytes_by_kind(recording: Path) -> None:
         (folder / kind / "op").mkdir(parents=True)
         (folder / kind / "op" / "f").write_bytes(b"x" * size)
     (folder / "state" / "op" / "0000.mark0001").write_bytes(b"x" * 25)
-    (folder / "kept" / "op").mkdir(parents=True)
-    (folder / "kept" / "op" / "0000.mark0001").write_bytes(b"x" * 28)
     for kind, size in {"inputs": 60, "code": 70}.items():
         (recording / kind).mkdir()
         (recording / kind / "f").write_bytes(b"x" * size)
@@ -109,7 +107,6 @@ def test_sizes_tell_bytes_by_kind(recording: Path) -> None:
         "results": 10,
         "state": 20,
         "marks": 25,
-        "kept": 28,
         "deltas": 30,
         "stash": 40,
         "rejected": 50,

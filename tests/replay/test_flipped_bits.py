@@ -52,34 +52,28 @@ class Kind:
 
     recording: str
     pattern: str
-    use: Callable[[sv.Past, Path], Any]
+    use: Callable[[sv.Past], Any]
 
 
 def _jump(operator: str, tuples: int) -> Callable[[sv.Past, Path], Any]:
-    return lambda past, _: past.jump(operator, tuples=tuples).state(operator)
-
-
-def _fork(past: sv.Past, folder: Path) -> Any:
-    fork = past.jump("R", tuples=110).fork({"R": Running()}, record=folder)
-    return sorted(map(str, fork.result("S").to_pylist()))
+    return lambda past: past.jump(operator, tuples=tuples).state(operator)
 
 
 KINDS = {
-    "log": Kind("main", "log.jsonl", lambda past, _: past.history),
-    "workflow": Kind("main", "workflow.json", lambda past, _: past.workflow.graph().ops),
+    "log": Kind("main", "log.jsonl", lambda past: past.history),
+    "workflow": Kind("main", "workflow.json", lambda past: past.workflow.graph().ops),
     "sources": Kind("main", "sources.json", _jump("R", 3)),
     "code": Kind("main", "code/R.pkl", _jump("R", 3)),
     "inputs": Kind("main", "inputs/*/*.parquet", _jump("R", 3)),
-    "results": Kind("main", "epochs/*/results/S/*.parquet", lambda past, _: past.result("S")),
-    "deltas": Kind("main", "epochs/000000-*/deltas/A/*.parquet", lambda past, _: past.jump().state("A")),
+    "results": Kind("main", "epochs/*/results/S/*.parquet", lambda past: past.result("S")),
+    "deltas": Kind("main", "epochs/000000-*/deltas/A/*.parquet", lambda past: past.jump().state("A")),
     "stash": Kind("main", "epochs/000000-*/stash/V/*.parquet", _jump("W", 7)),
     "states": Kind("main", "epochs/000000-*/state/R/*.delta", _jump("R", 230)),
     "marks": Kind("main", "epochs/000000-*/state/R/*.mark0001", _jump("R", 110)),
-    "kept rows": Kind("main", "epochs/000000-*/kept/R/*.mark0001", _fork),
-    "rejected": Kind("parsed", "epochs/*/rejected/*/*.parquet", lambda past, _: past.rejected("lines")),
-    "decisions": Kind("decided", "epochs/*/decisions/*", lambda past, _: past.rejected("R")),
-    "switches": Kind("switched", "epochs/*/switches/*", lambda past, _: past.jump("G", tuples=9).state("G")),
-    "later code": Kind("switched", "code/G.1.pkl", lambda past, _: past.jump("G", tuples=29).state("G")),
+    "rejected": Kind("parsed", "epochs/*/rejected/*/*.parquet", lambda past: past.rejected("lines")),
+    "decisions": Kind("decided", "epochs/*/decisions/*", lambda past: past.rejected("R")),
+    "switches": Kind("switched", "epochs/*/switches/*", lambda past: past.jump("G", tuples=9).state("G")),
+    "later code": Kind("switched", "code/G.1.pkl", lambda past: past.jump("G", tuples=29).state("G")),
     "arrival": Kind("arrived", "epochs/*/state/R/arrival-0.arrow", _jump("R", 7)),
 }
 NO_CONTENT = {"LOCK", "_SUCCESS"}
@@ -167,15 +161,15 @@ RECORDINGS: dict[str, Callable[[Any, Path], Path]] = {
 }
 
 
-def _use(kind: Kind, path: Path, spark: Any, folder: Path) -> Any:
+def _use(kind: Kind, path: Path, spark: Any) -> Any:
     past = sv.open(path, spark=spark)
     try:
-        return kind.use(past, folder)
+        return kind.use(past)
     finally:
         past.close()
 
 
-def _flip_and_use(kind: Kind, path: Path, seed: str, spark: Any, folder: Path) -> None:
+def _flip_and_use(kind: Kind, path: Path, seed: str, spark: Any) -> None:
     """Flip one bit, use the file, and put the bit back."""
     chance = random.Random(seed)
     file = chance.choice(sorted(p for p in path.glob(kind.pattern) if p.stat().st_size))
@@ -186,21 +180,21 @@ def _flip_and_use(kind: Kind, path: Path, seed: str, spark: Any, folder: Path) -
     file.write_bytes(flipped)
     try:
         with pytest.raises(RecordingCorrupt) as caught:
-            _use(kind, path, spark, folder)
+            _use(kind, path, spark)
     finally:
         file.write_bytes(whole)
     assert file.name in str(caught.value), f"bit {bit} of {file}: {caught.value}"
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", by_default(KINDS, ["log", "states", "results", "kept rows"]))
+@pytest.mark.parametrize("kind", by_default(KINDS, ["log", "states", "results", "marks"]))
 def test_a_flipped_bit_is_told_when_the_file_is_used(
-    kind: str, recorded: Callable[[str], Path], spark: Any, tmp_path: Path
+    kind: str, recorded: Callable[[str], Path], spark: Any
 ) -> None:
     one = KINDS[kind]
     path = recorded(one.recording)
-    assert _use(one, path, spark, tmp_path) is not None  # works while the file is whole
-    _flip_and_use(one, path, kind, spark, tmp_path)
+    assert _use(one, path, spark) is not None  # works while the file is whole
+    _flip_and_use(one, path, kind, spark)
 
 
 @pytest.mark.parametrize("name", by_default(RECORDINGS, ["main"]))
@@ -209,7 +203,7 @@ def test_no_file_of_a_recording_is_of_a_kind_that_is_not_tested(
 ) -> None:
     path = recorded(name)
     patterns = [k.pattern.replace("000000-*", "*").replace(".mark0001", ".*") for k in KINDS.values()]
-    similar = {"epochs/*/state/*/*.*", "epochs/*/kept/*/*.*", "epochs/*/results/*/*.parquet", "code/*.pkl"}
+    similar = {"epochs/*/state/*/*.*", "epochs/*/results/*/*.parquet", "code/*.pkl"}
     known = {p for pattern in (*patterns, *similar) for p in path.glob(pattern)}
     files = {p for p in path.rglob("*") if p.is_file() and p.name not in NO_CONTENT}
     assert {p.relative_to(path) for p in files - known if not p.name.startswith("ran-")} == set()
@@ -217,8 +211,8 @@ def test_no_file_of_a_recording_is_of_a_kind_that_is_not_tested(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_hundred_flipped_bits_are_told(recorded: Callable[[str], Path], spark: Any, tmp_path: Path) -> None:
+def test_a_hundred_flipped_bits_are_told(recorded: Callable[[str], Path], spark: Any) -> None:
     names = list(KINDS)
     for number in range(FLIPS):
         kind = KINDS[names[number % len(names)]]
-        _flip_and_use(kind, recorded(kind.recording), f"flip {number}", spark, tmp_path / str(number))
+        _flip_and_use(kind, recorded(kind.recording), f"flip {number}", spark)

@@ -136,13 +136,13 @@ def test_what_only_looking_back_needs_does_not_undo_epochs(tmp_path: Path) -> No
     )
     for number in range(3):
         folder = made.attempt_folder(number, "aa")
-        for name in ("kept/FE/0000.mark0001", "results/S/part.parquet"):
+        for name in ("decisions/rows.pkl", "results/S/part.parquet"):
             (folder / name).parent.mkdir(parents=True)
             (folder / name).write_bytes(b"some rows")
         made.log.append(
             EpochCommitted(at=2.0, epoch=number, level=0, attempt="aa", files=made.sealed(folder))
         )
-    _flip(made.attempt_folder(0, "aa") / "kept/FE/0000.mark0001")
+    _flip(made.attempt_folder(0, "aa") / "decisions/rows.pkl")
     assert made.whole_epochs(made.history(), moved=lambda epoch, name: False) == (3, [])
     _flip(made.attempt_folder(1, "aa") / "results/S/part.parquet")
     count, problems = made.whole_epochs(made.history(), moved=lambda epoch, name: False)

@@ -330,8 +330,7 @@ class EpochFrames:
         plan = self.plan
         head, tail = plan.graph.ops[chain[0]], chain[-1]
         assert isinstance(head, ops.Python)
-        feed = self.strategy.feed if plan.shape(chain[0]) == "python" else None
-        ins = [(feed or self.stream)(up, level) for up in head.inputs]
+        ins = [self.stream(up, level) for up in head.inputs]
         df = self._ports(head, ins) if len(ins) > 1 else ins[0]
         out = StructType(list(plan.schemas[tail].fields))
         for column in position_columns(plan.width[tail]):
@@ -341,13 +340,10 @@ class EpochFrames:
         buckets = plan.buckets[chain[0]]
         if head.by and len(ins) == 1:
             df = df.withColumn(BUCKET, _bucket([as_column(k) for k in head.by], buckets))
-        # A row with a control of -1 sorts before all others of its bucket, one with 1 behind them: there the worker
-        # gives what was given up to the mark, and lets the operators see the end of their input.
-        controls = [-1] * (feed is not None) + [1] * self.covers.last
-        if controls:
+        if self.covers.last:
+            # A row with a control sorts behind all others of its bucket: there operators see the end of their input.
             df = df.withColumn(CONTROL, F.lit(0))
-        for control in controls:
-            marks = F.col("id").cast("int").alias(BUCKET), F.lit(control).alias(CONTROL)
+            marks = F.col("id").cast("int").alias(BUCKET), F.lit(1).alias(CONTROL)
             rows = df.sparkSession.range(buckets).select(*marks)
             if not head.by:
                 rows = rows.drop(BUCKET)

@@ -84,11 +84,6 @@ class Strategy:
     """Keeps a frame in memory that is read several times in this epoch."""
     build_side: BuildSide = _computed
     """Keeps a build side over the epochs of a level."""
-    feed: Callable[[str, int], DataFrame] | None = None
-    """In an epoch that goes on from a mark: rows from the mark on, for stateful Python operators.
-
-    These operators then first give the rows that they gave up to the mark.
-    """
     few: bool = False
     """Whether few rows flow: they are sent to where a join's build side is."""
     prunes: bool = True

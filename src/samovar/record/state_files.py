@@ -66,8 +66,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How many of the epoch's marks the tuples reached."""
     marks: tuple[int, ...] = ()
     """The marks at which the state was kept, counted from 1."""
-    kept: bool = False
-    """Whether the rows given up to each of these marks are kept as well."""
     python: str = ""
     """The version of Python that pickled the payload, as 3.11: code in it runs in no other."""
 

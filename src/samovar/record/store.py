@@ -79,7 +79,6 @@ _KINDS = (
     "results",
     "state",
     "marks",
-    "kept",
     "deltas",
     "stash",
     "rejected",

@@ -1,10 +1,10 @@
 """Forks: a new run that starts from a moment of an old one, with other logic, other parameters or a corrected tuple.
 
 The fork's recording shares the epochs before the moment with its parent (hard links: they cost nothing and outlive
-the parent). The tuples of the moment's epoch that come before the moment become an epoch of the fork, with the old
-logic: computed from the last mark on, with the rows kept there, or else from the epoch's start (see fork_prefix.py).
-The unit of input that the moment lies in is written as two files, which take its place. Then the new logic goes on from
-the state of the old logic.
+the parent). The tuples of the moment's epoch that come before the moment are computed once more, by the old logic and
+with what calls of `log_result` gave, and become an epoch of the fork: it takes the time of an epoch at most. The unit
+of input that the moment lies in is written as two files, which take its place. Then the new logic goes on from the
+state of the old logic.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from samovar.graph.class_check import check_class
 from samovar.graph.operator import Operator
 from samovar.graph.workflow import Graph
 from samovar.ids import HIDDEN, new_run_id
-from samovar.positions import Position, Window, pack, unpack
+from samovar.positions import Position, pack, unpack
 from samovar.record.addresses import local_folder
 from samovar.record.digests import Digest, flush_tree
 from samovar.record.log import EpochCommitted, LogicChanged
 from samovar.record.state_files import dumps
 from samovar.record.store import History, Recording, link, slug_unique
 from samovar.replay.condition_watch import SERVICES
-from samovar.replay.fork_prefix import Beginning, usable_mark
 from samovar.replay.trace.segments import Segment
 from samovar.replay.trace.tracer import Tracer
 from samovar.runtime.epochs.attempt import Attempt
 from samovar.runtime.epochs.epoch import Epoch
 from samovar.runtime.epochs.epoch_runner import commit_epoch
 from samovar.runtime.epochs.run_context import Logic, RunContext, RunProgress
+from samovar.runtime.exchange.decisions import write_decisions
 from samovar.runtime.live.modification import (
     code_path,
     handed_states,
@@ -386,10 +386,14 @@ def _beginning(tracer: Tracer, cut: Cut) -> tuple[Callable[[Attempt], Epoch], tu
     number, epochs = cut.segment.epoch, tracer.history.epochs
     if number >= len(epochs):  # the epoch failed: it left no marks
         return Epoch, ()
-    parent = tracer.windowed(cut.segment, Window(cut.at, None))
-    mark = usable_mark(parent)
-    before = tuple(m for m in epochs[number].marks if cut.at is not None and m <= cut.at) if mark else ()
-    return Beginning(parent, mark).epoch, before
+    recorded = tracer.recorded(cut.segment)
+
+    def make(attempt: Attempt) -> Epoch:
+        if recorded.decisions:
+            write_decisions(attempt.folder, "before", recorded.decisions)
+        return Epoch(attempt, complete=recorded.task_anew)
+
+    return make, tuple(m for m in epochs[number].marks if cut.at is not None and m <= cut.at)
 
 
 def _covers(tracer: Tracer, cut: Cut, sources: dict[str, Source], split: tuple[str, int]) -> EpochRange:

@@ -83,24 +83,33 @@ class RecordedEpoch:
             recording.checked_folder(fact, kept)
         folder = recording.epoch_folder(fact) / "state"
         chain = [stage.name for stage in task.stages]
-        stages = tuple(
-            replace(
-                stage,
-                results={
-                    f.bucket: str(folder / slug_unique(stage.name) / f"{f.bucket:04d}.delta")
-                    for f in fact.state.get(stage.name, ())
-                    if not f.full
-                },
-            )
-            for stage in task.stages
-        )
         return replace(
             task,
-            stages=stages,
+            stages=tuple(replace(stage, results=self._results(fact, stage.name)) for stage in task.stages),
             arrivals=str(folder / slug_unique(chain[0])) if task.arrival else "",
             decided=tuple(d for d in self.decisions if d.operator in chain),
             switches=read_switches(folder.parent, chain),
         )
+
+    def task_anew(self, task: Task) -> Task:
+        """A task that does the epoch again, or part of it, to be committed; with decisions and logged results."""
+        fact = self.committed
+        if fact is None:
+            return task
+        for kept in ("decisions", "state"):
+            self.recording.checked_folder(fact, kept)
+        chain = [stage.name for stage in task.stages]
+        task = replace(task, decided=tuple(d for d in self.decisions if d.operator in chain))
+        if not task.stateful:
+            return task
+        stages = (replace(s, results=self._results(fact, s.name), anew=True) for s in task.stages)
+        return replace(task, stages=tuple(stages))
+
+    def _results(self, fact: EpochCommitted, operator: str) -> dict[int, str]:
+        """The files that hold what an operator's calls of `log_result` gave, by key partition."""
+        folder = self.recording.epoch_folder(fact) / "state" / slug_unique(operator)
+        files = fact.state.get(operator, ())
+        return {f.bucket: str(folder / f"{f.bucket:04d}.delta") for f in files if not f.full}
 
 
 class PastEpoch:

@@ -113,7 +113,7 @@ class Tracer:
     def original(self, segment: Segment, kept: KeptFrames | None = None) -> PastEpoch:
         """The segment's epoch as it ran; what it keeps in memory is released with `kept`."""
         context = self._context(self.plan_at(segment.epoch), segment)
-        return PastEpoch(context, self._recorded(segment), segment, kept or KeptFrames())
+        return PastEpoch(context, self.recorded(segment), segment, kept or KeptFrames())
 
     def windowed(
         self, segment: Segment, window: Window, view: WindowView = PLAIN, *, kept: KeptFrames | None = None
@@ -121,7 +121,7 @@ class Tracer:
         """The segment with positions, cut to a window. `kept`: of another window, with which it is released."""
         return PastWindow(
             self._context(self.plan_at(segment.epoch, tracing=True), segment),
-            self._recorded(segment),
+            self.recorded(segment),
             segment,
             window,
             view,
@@ -133,7 +133,7 @@ class Tracer:
     def marks(self, segment: Segment, window: Window = ALL) -> EpochMarks:
         """The marks of a segment's epoch, seen from a window."""
         plan = self.plan_at(segment.epoch, tracing=True)
-        return EpochMarks(plan, self.recording, self._recorded(segment).fact, segment, window)
+        return EpochMarks(plan, self.recording, self.recorded(segment).fact, segment, window)
 
     def edges(self, level: int) -> Edges:
         """The operators at work on a level."""
@@ -181,7 +181,8 @@ class Tracer:
             self.spark, self.sources, self.recording, self.tag, Logic(plan, code), RunProgress(history)
         )
 
-    def _recorded(self, segment: Segment) -> RecordedEpoch:
+    def recorded(self, segment: Segment) -> RecordedEpoch:
+        """What the recording knows of a segment's epoch."""
         number, epochs, failed = segment.epoch, self.history.epochs, self.history.failed
         fact: EpochCommitted | EpochFailed | None = failed
         if number < len(epochs):

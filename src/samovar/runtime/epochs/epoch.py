@@ -71,8 +71,8 @@ def mends_of(decisions: Iterable[RecordedDecision], counts: RowCounts | None = N
 class Epoch:
     """An attempt at an epoch, ready to run.
 
-    `complete`: what workers are sent beyond what the run itself knows. `feed`: see `Strategy.feed`; it gets the epoch
-    too. `jobs`: what computes the attempt instead of Spark; returns what it counted.
+    `complete`: what workers are sent beyond what the run itself knows. `jobs`: what computes the attempt instead of
+    Spark; returns what it counted.
     """
 
     def __init__(
@@ -80,7 +80,6 @@ class Epoch:
         attempt: Attempt,
         *,
         complete: Callable[[Task], Task] | None = None,
-        feed: Callable[[Epoch, str, int], DataFrame] | None = None,
         jobs: Callable[[Attempt], Measured] | None = None,
     ) -> None:
         self._jobs = jobs
@@ -91,8 +90,7 @@ class Epoch:
         self.plan = attempt.plan
         self.number = attempt.number
         self.folder = attempt.folder
-        # fed from a mark on, frames have but part of the rows: their groups' rows do not add up
-        self.counts = RowCounts(attempt, {d.operator for d in mended}, tallies=feed is None)
+        self.counts = RowCounts(attempt, {d.operator for d in mended})
         self.inputs = EpochInputs(attempt, self.counts, complete=complete)
         self.kept = KeptFrames()
         strategy = Strategy(
@@ -101,7 +99,6 @@ class Epoch:
             mends=mends_of(mended, self.counts),
             keep=self.kept.keep,
             build_side=partial(context.progress.build_sides.keep, attempt.covers),
-            feed=partial(feed, self) if feed is not None else None,
         )
         self.frames = EpochFrames(self.plan, attempt.number, attempt.covers, self.inputs, strategy)
         self._written: dict[str, tuple[Observation, int]] = {}

@@ -19,15 +19,13 @@ __all__ = ["RowCounts", "observed"]
 
 
 class RowCounts:
-    """Counts the rows of an attempt. `fixed`: operators whose input a person changed; `tallies`: whether some tally."""
+    """Counts the rows of an attempt. `fixed`: operators whose input a person changed."""
 
-    def __init__(self, attempt: Attempt, fixed: Collection[str] = (), *, tallies: bool = True) -> None:
+    def __init__(self, attempt: Attempt, fixed: Collection[str] = ()) -> None:
         self.attempt = attempt
         self.fixed = frozenset(fixed)
-        self.tallying: frozenset[str] = frozenset()
-        if tallies:
-            covers = attempt.covers
-            self.tallying = tallying(attempt.plan, covers.low, covers.high, attempt.stored) - self.fixed
+        covers = attempt.covers
+        self.tallying = tallying(attempt.plan, covers.low, covers.high, attempt.stored) - self.fixed
         self.measured: dict[tuple[str, int | None], int] = {}
         """What is known so far: rows that an operator gave, or took on a port."""
         self.observations: dict[tuple[str, int | None], tuple[Observation, DataFrame, Column]] = {}

@@ -31,24 +31,11 @@ _DIFFERS = "Computed again, '{}' gives something else than in the run, among its
 class Fingerprints:
     """The fingerprints of one operator's outputs in one key partition: made in a run, compared in a replay."""
 
-    def __init__(
-        self,
-        operator: str,
-        recorded: Sequence[int] | None = None,
-        start: int = 0,
-        *,
-        goes_on: Sequence[int] | None = None,
-    ) -> None:
-        """`recorded`: a run's fingerprints, to compare with. `start`: how many tuples came before.
-
-        `goes_on`: a run's fingerprints, of which those up to `start` are taken over, to go on from there.
-        """
-        self.checksums: list[int] = (
-            [] if goes_on is None else list(goes_on[: (start + EVERY - BLOCK) // EVERY])
-        )
+    def __init__(self, operator: str, recorded: Sequence[int] | None = None, start: int = 0) -> None:
+        """`recorded`: a run's fingerprints, to compare with. `start`: how many tuples came before."""
+        self.checksums: list[int] = []
         self._operator = operator
         self._recorded = recorded
-        self._taken_over = goes_on
         self._at = start
         self._sum = 0
         self._begun = -1
@@ -90,8 +77,6 @@ class Fingerprints:
                 self._sum = zlib.crc32(_bytes(part(first, first + taken)), self._sum)
                 if offset + taken == BLOCK and self._begun == number:
                     self._done(number)
-                elif offset + taken == BLOCK and self._taken_over is not None:  # begun before the start
-                    self.checksums += self._taken_over[number : number + 1]
             else:
                 taken = min(EVERY - offset, rows - first)
             self._at += taken

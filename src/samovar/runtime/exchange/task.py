@@ -12,7 +12,7 @@ from samovar.positions import Position
 from samovar.runtime.exchange.code_switch import CodeSwitch
 from samovar.runtime.exchange.decisions import RecordedDecision
 
-__all__ = ["MARK_SHARE", "Begun", "Control", "Stage", "Task", "Version"]
+__all__ = ["MARK_SHARE", "Control", "Stage", "Task", "Version"]
 
 MARK_SHARE = 0.02
 """The share of a run's time that keeping states at marks may take: more would show beside the plain Spark job."""
@@ -47,19 +47,8 @@ class Stage:
     """In a replay: for each bucket the file that holds what `log_result` returned."""
     given: Mapping[int, int] = attribute(default_factory=dict)
     """In a replay from a mark on: for each bucket how many tuples it produced before."""
-    taken: Mapping[int, tuple[int, ...]] = attribute(default_factory=dict)
-    """The same for the tuples it took, port by port."""
-    goes_on: Mapping[int, int] = attribute(default_factory=dict)
-    """In an epoch that takes over part of a past epoch: for each bucket how many of its files belong to that part."""
-
-
-@dataclass(frozen=True)
-class Begun:
-    """How far a bucket was in the part of an epoch that is taken over: its marks, and the files of its output."""
-
-    passed: int = 0
-    marks: tuple[int, ...] = ()
-    kept: tuple[str, ...] = ()
+    anew: bool = False
+    """In an epoch that does part of a past epoch again, to be committed: its output gets fingerprints of its own."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +88,6 @@ class Task:
     """In a replay: where operators switched to other code."""
     saves: bool = True
     """Whether states are written when a bucket is done."""
-    begun: Mapping[int, Begun] = attribute(default_factory=dict)
-    """In an epoch that goes on from a mark of a past one: where each bucket is."""
     code_versions: Mapping[str, int] = attribute(default_factory=dict)
     """Versions of operators' code, where it is not the code the run began with."""
 

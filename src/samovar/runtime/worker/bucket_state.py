@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +88,6 @@ class LoadedOperator:
 
 
 _cache: dict[tuple[str, str, int], LoadedOperator] = {}
-_NOTHING: dict[str, Any] = {"maps": {}, "lists": {}, "values": {}, "gone": ()}
-"""The changes of a stretch without tuples."""
 RUNS_KEPT = 3
 """A worker process outlives a run: it keeps the states of the last few runs, since some may go on side by side."""
 SMALL = 1 << 16
@@ -107,14 +104,9 @@ def load(task: Task, stage: Stage, bucket: int) -> LoadedOperator:
     prints = Fingerprints(stage.name)
     if kept is not None:
         recorded = read_state(Path(kept))[1]
-        given = stage.given.get(bucket, 0)
-        if bucket in stage.goes_on:
-            logged = recorded.get("results", [])
-            results = Results(logged, len(logged) if kept in version.files else _used(version))
-            prints = Fingerprints(stage.name, start=given, goes_on=recorded.get("prints", ()))
-        else:
-            results = Results(recorded.get("results", []), _used(version))
-            prints = Fingerprints(stage.name, recorded.get("prints", ()), given)
+        results = Results(recorded.get("results", []), _used(version))
+        if not stage.anew:
+            prints = Fingerprints(stage.name, recorded.get("prints", ()), stage.given.get(bucket, 0))
     if held is not None and held.token in version.tokens and held.code == stage.code:
         if behind := version.files[version.tokens.index(held.token) :]:
             held.catch_up(changes_in(behind))
@@ -123,8 +115,6 @@ def load(task: Task, stage: Stage, bucket: int) -> LoadedOperator:
     loaded = LoadedOperator(stage.name, stage.code, results, prints, version.tokens[-1])
     if version.files:
         loaded.catch_up(changes_in(version.files))
-    if count := stage.goes_on.get(bucket):  # changes so far are part of the epoch's changes
-        loaded.changes = reduce(composed, changes_in(version.files[-count:]), _NOTHING)
     return loaded
 
 

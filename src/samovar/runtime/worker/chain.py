@@ -34,9 +34,8 @@ from samovar.positions import PAD, Position, end_position, position_columns
 from samovar.record.state_files import Header, composed, mark_name, write_state
 from samovar.runtime.exchange.code_switch import ChainSwitches, hand_over, write_switch_records
 from samovar.runtime.exchange.decisions import AT_END, EpochDecisions, file_name, replaced
-from samovar.runtime.exchange.kept_rows import Keeping, read_kept
 from samovar.runtime.exchange.partition import partition_number
-from samovar.runtime.exchange.task import Begun, Task
+from samovar.runtime.exchange.task import Task
 from samovar.runtime.exchange.user_errors import (
     RAISED,
     Failure,
@@ -105,7 +104,7 @@ class Observer:
         return self.chain.finish(stage)
 
 
-class Chain(Keeping):
+class Chain:
     """A chain of operators at work on one task's rows. Public methods are for observers."""
 
     client: Client | Quiet = QUIET
@@ -158,25 +157,15 @@ class Chain(Keeping):
             view = View(batch, self.task.positions > 0)
             for start, stop in stretches(view.buckets, 0, batch.num_rows):
                 self._enter(view.buckets[start] if view.buckets is not None else 0)
-                # The plan adds control rows, which carry no tuple and sort to the ends of a bucket: -1 in front, to
-                # take over what a past epoch kept; +1 behind, for the end of its input.
-                if view.controls is not None and view.controls[start] < 0:
-                    yield from self._drained()
-                    yield from read_kept(self._begun().kept, self.output_schema(), self.given[-1])
-                    start += 1
+                # The plan adds control rows, which carry no tuple and sort behind a bucket, for the end of its input.
                 end = stop - int(view.controls is not None and view.controls[stop - 1] > 0)
                 for first, behind in self.marker.cut(view, start, end, self._mark):
                     self.at_hand = (view, first)
-                    yield from self._drained()
-                    observed = self.observer or self
-                    yield from self._noted(observed.stretch(view, first, behind))
+                    yield from (self.observer or self).stretch(view, first, behind)
                 if end < stop:
-                    self._end_kept()
-                    yield from self._drained()
                     for stage in range(len(self.loaded)):
                         yield from (self.observer or self).finish(stage)
         self._leave()
-        yield from self._drained()
         if self.rows:
             yield self.flush()
         if self.task.signs:
@@ -609,25 +598,19 @@ class Chain(Keeping):
         self.bucket = bucket
         self.started = time.perf_counter()
         self.loaded = [load(self.task, stage, bucket) for stage in self.task.stages]
-        begun = self._begun()
-        self.marker = Marker(self.task.marks, self.task.mark_share, begun.passed, begun.marks)
-        self.keep_from(bucket, self.task)
-        self.taken = [list(s.taken.get(bucket, (0,) * s.ports)) for s in self.task.stages]
+        self.marker = Marker(self.task.marks, self.task.mark_share)
+        self.taken = [[0] * s.ports for s in self.task.stages]
         self.given = [s.given.get(bucket, 0) for s in self.task.stages]
         if self.switches is not None:
             self.switches.enter(bucket)
         if self.observer is not None:
             self.observer.entered()
 
-    def _begun(self) -> Begun:
-        return self.task.begun.get(self.bucket or 0, Begun())
-
     def _leave(self) -> None:
         if self.bucket is None:
             return
         if self.observer is not None:
             self.observer.leaving()
-        self._end_kept()
         self._print()  # before states are saved: the fingerprints are part of them
         if self.control is not None:
             first = self.task.stages[0]
@@ -652,12 +635,10 @@ class Chain(Keeping):
             seconds=time.perf_counter() - self.started,
             passed=self.marker.passed,
             marks=tuple(self.marker.written),
-            kept=self.keeps,
         )
 
     def _mark(self, number: int) -> None:
-        """Write what changed since the mark before, and end the file of the output there."""
-        self._cut_kept(number)  # first: rows that wait to be sent on belong before the mark
+        """Write what changed since the mark before."""
         for i, (stage, loaded) in enumerate(zip(self.task.stages, self.loaded, strict=True)):
             with state_errors(loaded):
                 changes = loaded.take_changes()

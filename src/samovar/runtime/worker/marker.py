@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from samovar.positions import Position
@@ -26,9 +26,9 @@ class Marker:
 
     marks: Sequence[Position]
     share: float = MARK_SHARE
-    passed: int = 0
+    passed: int = field(default=0, init=False)
     """How many marks the rows have reached."""
-    written: Sequence[int] = ()
+    written: Sequence[int] = field(default=(), init=False)
     """The numbers of marks at which the state was written: others were skipped."""
 
     def __post_init__(self) -> None:
