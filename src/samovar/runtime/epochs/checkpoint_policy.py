@@ -21,6 +21,8 @@ JUMP = 1.5
 """Seconds a jump takes besides computing what lies between the mark and the moment."""
 EVERY = 1000
 """Tuples between marks, for the policy `every`."""
+LEAST = 100
+"""Tuples between marks at least, for the policy `tau`."""
 MOST = 256
 """Marks in an epoch at most."""
 
@@ -31,8 +33,8 @@ def mark_count(policy: Policy, tau: float, rows: int, seconds: float) -> int:
         return 0
     if policy == "every":
         return min(rows // EVERY, MOST)
-    spacing = max(tau - JUMP, tau / 4, 0.05)
-    return min(max(0, round(seconds / spacing) - 1), rows // EVERY, MOST)
+    spacing = max(tau - JUMP, tau / 8, 0.05)  # a quarter of a second by default: most of a jump is something else
+    return min(max(0, round(seconds / spacing) - 1), rows // LEAST, MOST)
 
 
 def mark_positions(stretches: Sequence[RowRange], count: int) -> tuple[Position, ...]:
