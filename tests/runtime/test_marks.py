@@ -23,7 +23,7 @@ class Rows:
 def test_a_longer_epoch_and_a_shorter_tau_have_more_marks() -> None:
     assert mark_count("tau", 2.0, 10**6, 0.25) == 0
     assert mark_count("tau", 2.0, 10**6, 20.0) == 79
-    assert mark_count("tau", 10.0, 10**6, 20.0) == 1
+    assert mark_count("tau", 10.0, 10**6, 20.0) == 15
     assert mark_count("none", 0.1, 10**6, 100.0) == 0
     assert mark_count("every", 2.0, 10 * EVERY, 0.0) == 10
     assert mark_count("every", 2.0, 10**9, 0.0) == MOST

@@ -17,8 +17,8 @@ __all__ = ["JUMP", "Policy", "mark_count", "mark_positions"]
 Policy = Literal["tau", "every", "none"]
 """When marks are made: so that a jump takes at most tau seconds; every `EVERY` tuples; never."""
 
-JUMP = 1.5
-"""Seconds a jump takes besides computing what lies between the mark and the moment."""
+JUMP = 1.0
+"""Seconds a jump takes besides computing what lies between the mark and the moment: an eighth of tau, or less."""
 EVERY = 1000
 """Tuples between marks, for the policy `every`."""
 LEAST = 100
@@ -33,7 +33,7 @@ def mark_count(policy: Policy, tau: float, rows: int, seconds: float) -> int:
         return 0
     if policy == "every":
         return min(rows // EVERY, MOST)
-    spacing = max(tau - JUMP, tau / 8, 0.05)  # a quarter of a second by default: most of a jump is something else
+    spacing = max(tau / 8, 0.05)
     return min(max(0, round(seconds / spacing) - 1), rows // LEAST, MOST)
 
 
