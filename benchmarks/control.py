@@ -220,7 +220,10 @@ def _each(rows: list[dict[str, Any]], client: Client) -> int:
 
 def _called(rows: list[dict[str, Any]], client: Client) -> int:
     kept = 0
-    poll = client.poll
+
+    def poll() -> bool:
+        return client.news
+
     for row in rows:
         if poll():
             raise RuntimeError("nobody was to say anything")
