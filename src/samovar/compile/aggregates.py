@@ -147,7 +147,7 @@ class _Refused(Exception):
 
 # --- decomposition --------------------------------------------------------------------------------------------------
 
-_known: dict[tuple[object, ...], Accumulators | None] = {}
+_known: dict[tuple[object, ...], Accumulators] = {}
 """Decompositions found before, by their texts, the columns they are about and what Spark gives for them: five analyses
 that a workflow run again, and a recording opened after its run, need not wait for (0.2 s for TPC-H Q1)."""
 KNOWN = 256
@@ -174,19 +174,18 @@ def _decompose(
     ansi = conf.get("spark.sql.ansi.enabled") == "true"
     legacy = conf.get("spark.sql.legacy.statisticalAggregate", "false") == "true"
     asked = (tuple(keys), tuple(aggs), tuple(position), ansi, legacy, df.schema.json(), plain.schema.json())
-    if asked not in _known:
+    if (known := _known.get(asked)) is not None:  # one look: another thread may empty it
+        return known
+    try:
+        types = _argument_types(df, flat)
+    except Exception:
+        return None  # Spark rejects it; the run reports why
+    accumulators = _checked(df, keys, aggs, calls, plain, _Plan(types, tuple(position), ansi, legacy))
+    if accumulators is not None:
         if len(_known) >= KNOWN:
             _known.clear()
-        try:
-            types = _argument_types(df, flat)
-        except Exception:
-            return None  # Spark rejects it; the run reports why
-        try:
-            plan = _Plan(types, tuple(position), ansi, legacy)
-            _known[asked] = _checked(df, keys, aggs, calls, plain, plan)
-        except (SqlTextError, UnsupportedSqlError, _Refused):
-            _known[asked] = None
-    return _known[asked]
+        _known[asked] = accumulators
+    return accumulators
 
 
 def _checked(
