@@ -231,3 +231,52 @@ def test_a_limit_is_no_part_of_what_is_taken_whole() -> None:
         read(f, "a").join(read(f, "b").limit(5, name="l"), on="k", how="left", name="j").sink("S")
 
     assert placed(build).stashed == {"l"}
+
+
+def heavy_join(f: sv.Workflow, *, filtered: bool = True, how: str = "inner") -> None:
+    dates = read(f, "orders")
+    if filtered:
+        dates = dates.filter("day > 7", name="recent")
+    sold = read(f, "items").join(dates, on="o", how=how, name="sold").selectExpr("c", "o", name="narrow")
+    sold.join(read(f, "customers"), on="c", name="named").groupBy("c").count(name="n").sink("S")
+
+
+HEAVY_SIZES = {"items": BIG, "orders": BIG // 8, "customers": SMALL}
+
+
+def test_a_join_with_a_large_side_waits_until_a_filtered_one_has_left_few_rows() -> None:
+    p = placed(heavy_join, HEAVY_SIZES)
+    assert p.deferred == {"named"}
+    assert p.stashed == {"narrow"}
+    assert [p.level[n] for n in ("sold", "narrow", "named", "n")] == [0, 0, 1, 1]
+    assert p.sources(0) == ["items"]
+    assert p.sources(1) == ["narrow"]
+    assert p.whole["customers"] == {1}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        ({**HEAVY_SIZES, "customers": 1000}, {}),
+        ({name: size // 1000 for name, size in HEAVY_SIZES.items()}, {}),
+        (HEAVY_SIZES, {"filtered": False}),
+        (HEAVY_SIZES, {"how": "left"}),
+    ],
+    ids=["a small side", "few bytes", "nothing filtered", "every row stays"],
+)
+def test_a_join_is_not_deferred_for_nothing(sizes: dict[str, int], options: dict[str, Any]) -> None:
+    p = placed(lambda f: heavy_join(f, **options), sizes)
+    assert p.deferred == p.stashed == frozenset()
+    assert set(p.level.values()) == {0, 1}
+
+
+def test_recordings_of_older_versions_have_no_deferred_joins() -> None:
+    flow = sv.Workflow("levels")
+    heavy_join(flow)
+    graph = flow.graph()
+    shapes = {
+        n: shape_of(op, reduce(Nature.__or__, map(nature_by_names, op.expressions()), Nature()))
+        for n, op in graph.ops.items()
+    }
+    assert place(graph, shapes, frozenset(), HEAVY_SIZES).deferred
+    assert not place(graph, shapes, frozenset(), HEAVY_SIZES, defers=False).deferred

@@ -12,6 +12,10 @@ Three ways bring rows over a blocking edge or to a higher level:
   cut into epochs: the first epoch of the join's level takes it whole.
 - *stash*: anything else is written as it is produced and read back as a source of the higher level.
 
+A join with a large build side does its work again in each epoch. Where few rows are left of the probe side, because a
+join before it took most of them out, these rows are stashed, and the join is *deferred* to a level of its own, which
+has few epochs.
+
 An operator with a volatile expression (`rand()`, `uuid()`, the present time) is computed once and never again: its
 output is stashed, so that everything behind it and every replay sees the values that were.
 
@@ -39,6 +43,10 @@ SHARE = 0.5
 
 The level's first epoch takes it on top of its own slice: a larger one would make that epoch the longest by far.
 """
+HEAVY = 32 << 20
+"""A build side from this many bytes on takes a second of a core or more in each epoch that joins with it."""
+MANY = 512 << 20
+"""A probe side of fewer bytes is one epoch or two, so that nothing is joined often."""
 AGGREGATED = 0.1
 """The guessed size of an aggregate against its input. It decides between the sides of a join: a rough guess will do."""
 
@@ -54,7 +62,8 @@ class Placement:
 
     `level`: the level an operator processes its input on. `streams`: the levels on which an operator's output flows in
     epochs. `whole`: the levels on which its whole output is taken at once. `stashed`: operators whose output is written
-    for a higher level. `build`: each join's build side; `inline`: joins whose build side is taken whole.
+    for a higher level. `build`: each join's build side; `inline`: joins whose build side is taken whole; `deferred`:
+    those of them whose probe side is stashed.
     """
 
     shapes: Mapping[str, Shape]
@@ -67,6 +76,7 @@ class Placement:
     levels: int
     fixed: frozenset[str] = frozenset()
     """Operators that would give something else if they were computed again: a replay reads what they gave."""
+    deferred: frozenset[str] = frozenset()
 
     def free(self, name: str) -> bool:
         """Whether the operator is computed again on every level that needs it, instead of once."""
@@ -110,13 +120,20 @@ class Placement:
 
 
 def place(
-    graph: Graph, shapes: Mapping[str, Shape], volatile: frozenset[str], sizes: Mapping[str, int]
+    graph: Graph,
+    shapes: Mapping[str, Shape],
+    volatile: frozenset[str],
+    sizes: Mapping[str, int],
+    *,
+    defers: bool = True,
 ) -> Placement:
-    """Place every operator. `sizes` are the sources' bytes; `volatile` operators are never computed twice."""
+    """Place every operator. `sizes` are the sources' bytes; `volatile` operators are never computed twice; `defers`:
+    whether joins may be deferred, which recordings of older versions did not know."""
     fixed = frozenset(n for n in volatile if shapes[n] not in (*_ENDING, "sink", "source"))
     weight = _weights(graph, shapes, sizes)
     build: dict[str, Side] = {}
     inline: set[str] = set()
+    deferred: set[str] = set()
     wholeable: dict[str, bool] = {}
     level: dict[str, int] = {}
     ready: dict[str, int] = {}
@@ -137,7 +154,9 @@ def place(
                 shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])
             ):
                 inline.add(name)
-            level[name] = max(ready[p], ready[b] if name in inline else ready[b] + 1)
+                if defers and weight[b] >= HEAVY and weight[p] >= MANY and _leaves_few(graph, shapes, build, p):
+                    deferred.add(name)
+            level[name] = max(ready[p] + (name in deferred), ready[b] if name in inline else ready[b] + 1)
             ready[name] = level[name] + (name in fixed)
             wholeable[name] = calm and name in inline and wholeable[p]
         else:
@@ -169,6 +188,9 @@ def place(
                 stashed.add(name)
             elif consumer in build:
                 streams[name] |= {level[consumer]} if flows else set()
+                if flows and consumer in deferred:
+                    streams[name].add(level[name])
+                    stashed.add(name)
                 whole[name] |= whole[consumer]
             else:
                 streams[name].add(level[consumer])
@@ -193,7 +215,26 @@ def place(
         frozenset(inline),
         count,
         fixed & stashed,
+        frozenset(deferred),
     )
+
+
+def _leaves_few(graph: Graph, shapes: Mapping[str, Shape], build: Mapping[str, Side], name: str) -> bool:
+    """Whether few of a stream's rows come out of an operator, as far as can be guessed: on their way is a join that
+    drops the rows without a partner, and its build side has been filtered."""
+    while shapes[name] in _FREE | {"join"} and len(graph.ops[name].inputs) > 0:
+        op = graph.ops[name]
+        if shapes[name] == "union":
+            return all(_leaves_few(graph, shapes, build, up) for up in op.inputs)
+        if not isinstance(op, ops.Join):
+            name = op.inputs[0]
+            continue
+        b, p = op.inputs if build[name] == "left" else reversed(op.inputs)
+        filtered = any(shapes[u] == "some" for u in (b, *(u.name for u in graph.upstream(b))))
+        if filtered and op.how in ("inner", "semi"):
+            return True
+        name = p
+    return False
 
 
 def _build_side(op: ops.Join, weight: Mapping[str, float]) -> Side:

@@ -172,7 +172,12 @@ def _new_run(
     storage.check_sources(sources.values())
     analysis = analyse(session, graph, {n: s.struct for n, s in sources.items()})
     buckets, now = key_partitions or max(4, 2 * cores(session)), time.time()
-    settings = {"buckets": buckets, "parallelism": max(2, cores(session)), "now": int(now * 1_000_000)}
+    settings = {
+        "buckets": buckets,
+        "parallelism": max(2, cores(session)),
+        "now": int(now * 1_000_000),
+        "defers": True,
+    }
     sizes = {n: s.size for n, s in sources.items()}
     plan = make_plan(session, analysis, sizes, buckets=buckets, settings=settings)
     code = {n: pickles.by_value(live, n) for n, live in plan.graph.live.items() if is_code(plan.graph.ops[n])}

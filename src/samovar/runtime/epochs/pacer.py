@@ -149,7 +149,7 @@ class Pacer:
         chosen = min(max(aim - overhead, aim / 2) * rate, GROWTH * max(size for size, _ in self.seen))
         last = self.seen[-1][0]
         # epochs of one size do not show what they cost beside their size
-        return PROBE * last if self.fixed is None and PROBE * last < chosen < last / PROBE else chosen
+        return last / PROBE if self.fixed is None and PROBE * last < chosen < last / PROBE else chosen
 
     def seconds(self, size: int) -> float:
         """How long an epoch of that size will take; a guess before anything is measured."""
