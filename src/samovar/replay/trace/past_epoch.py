@@ -19,7 +19,17 @@ from samovar.compile.frames import EpochFrames
 from samovar.compile.native import at_or_behind, empty, hidden, positioned
 from samovar.compile.strategy import EpochRange, Strategy
 from samovar.graph import operators as ops
-from samovar.positions import NEVER, STASH, Position, Window, packed_sql, padded_columns, position_columns
+from samovar.positions import (
+    NEVER,
+    ROW_WIDTH,
+    STASH,
+    Position,
+    Window,
+    pack,
+    packed_sql,
+    padded_columns,
+    position_columns,
+)
 from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.store import Recording, slug_unique
 from samovar.replay.trace.epoch_marks import EpochMarks
@@ -35,7 +45,7 @@ from samovar.runtime.exchange.code_switch import read_switches
 from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
-from samovar.runtime.sources.units import number_by_file
+from samovar.runtime.sources.units import Source, number_by_file
 
 __all__ = ["PastEpoch", "PastWindow", "RecordedEpoch", "WindowView"]
 
@@ -140,6 +150,8 @@ class WindowView:
     """Whether Python operators record their steps."""
     near: bool = False
     """Whether only the rows of the window flow: for operators that need nothing of what was before."""
+    native: bool = False
+    """Whether only operators are asked for that need nothing of what was before the window; it may be large."""
     checks: bool = False
     """Whether everything before the window flows, and what Python operators give there is looked at, too."""
     probe: tuple[tuple[str, ...], Probe] | None = None
@@ -174,7 +186,8 @@ class PastWindow:
         self.window = window
         self.view = view
         self.kept = kept
-        self.marks = EpochMarks(self.plan, context.recording, recorded.fact, segment, window, near=view.near)
+        alone = view.near or view.native
+        self.marks = EpochMarks(self.plan, context.recording, recorded.fact, segment, window, near=alone)
         self.traced: dict[str, DataFrame] = {}
         """For each chain of Python operators, its rows and its records."""
         self._make_original = original
@@ -249,8 +262,18 @@ class PastWindow:
             few = excerpt(self.context.spark, source, self.window, units)
             if few is not None:
                 return few
-        df = self._cut(self._inputs.read(source, units))
+        df = self._inputs.read(source, units)
+        if not self._fits(source, units):
+            df = self._cut(df)
         return self.kept.keep(df) if self.view.near else df  # every operator's rows are made from these
+
+    def _fits(self, source: Source, units: range) -> bool:
+        """Whether the window begins and ends with these units of a source: then none of their rows is cut off."""
+        low, high = self.start, self.window.high
+        if source.format != "parquet" or any(e is not None and len(e) != ROW_WIDTH for e in (low, high)):
+            return False
+        begins = low is None or low <= (source.number, pack(units.start, 0))
+        return begins and (high is None or high >= (source.number, pack(units.stop, 0)))
 
     def _stashed(self, name: str, start: int, stop: int) -> DataFrame:
         """A stash as the run left it; without positions it gets those of its files' rows."""

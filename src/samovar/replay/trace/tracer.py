@@ -85,7 +85,7 @@ class Tracer:
         self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
         self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
-        self.tally = Tally(self.tracing, self.leaves, partial(self.count, window=ALL))
+        self.tally = Tally(self.tracing, self.leaves, partial(self.count, native=True), self.given_in)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
         self._builds: dict[Segment, dict[str, DataFrame]] = {}
@@ -323,20 +323,38 @@ class Tracer:
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
             return positions_in(every if count is None else every.limit(count))
 
-    def count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
-        """What a frame made from the streams of a segment holds."""
-        with self.streams(segment, window, what="counts") as stream:
+    def count(
+        self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame], *, native: bool = False
+    ) -> pa.Table:
+        """What a frame made from the streams of a segment holds. `native`: streams of native operators only."""
+        with self.streams(segment, window, what="counts", native=native) as stream:
             return make(stream).toArrow()
+
+    def given_in(self, segment: Segment, name: str) -> int | None:
+        """How many tuples an operator gave in a segment, by the log; None where the log has no number for it alone."""
+        placement = self.tracing.placement
+        alone = placement.streams[name] == {segment.level} and not placement.whole[name]
+        if not alone or segment.epoch >= len(self.history.epochs) or self.mended(segment):
+            return None
+        counted = self.history.epochs[segment.epoch].counters.get(name)
+        return None if counted is None else counted.given
 
     @contextlib.contextmanager
     def streams(
-        self, segment: Segment, window: Window = ALL, *, what: str = "search", unpruned: bool = False
+        self,
+        segment: Segment,
+        window: Window = ALL,
+        *,
+        what: str = "search",
+        unpruned: bool = False,
+        native: bool = False,
     ) -> Iterator[Streams]:
         """The rows that operators give in a window, with their positions.
 
-        `unpruned`: with all columns of build sides, for questions that may name any of them.
+        `unpruned`: with all columns of build sides, for questions that may name any of them. `native`: of operators
+        that need no rows before the window.
         """
-        epoch = self.windowed(segment, window, WindowView(prunes=not unpruned))
+        epoch = self.windowed(segment, window, WindowView(native=native, prunes=not unpruned))
         with self.tagged(f"{what} in epoch {segment.epoch}", epoch):
             yield lambda name: epoch.frames.stream(name, segment.level)
 
