@@ -34,6 +34,7 @@ from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.store import Recording, slug_unique
 from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaf_rows import excerpt
+from samovar.replay.trace.past_builds import PastBuilds
 from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.traced_chain import TRACE, Probe, probing_function, tracing_function
 from samovar.runtime.epochs.attempt import Attempt, state_versions
@@ -164,7 +165,7 @@ class PastWindow:
     """A segment with positions everywhere, cut to a window.
 
     `original`: makes the segment's epoch as it ran; what ended before gives what it gave there. `builds`: build sides
-    of the segment's joins, the same for all windows.
+    of the level's joins, the same for all windows; None: they are made for this one.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class PastWindow:
         *,
         original: Callable[[KeptFrames], PastEpoch],
         kept: KeptFrames,
-        builds: dict[str, DataFrame],
+        builds: PastBuilds | None,
     ) -> None:
         self.context = context
         self.plan = context.plan
@@ -197,9 +198,10 @@ class PastWindow:
         self.stored, self.passed, self.empty = self._inputs.stored, self._inputs.passed, self._inputs.empty
 
         def build_side(key: str, make: Callable[[], DataFrame], by: Sequence[str] | None) -> DataFrame:
-            if key not in builds:
-                builds[key] = make()
-            return builds[key]
+            if builds is None:
+                return make()
+            join = self.plan.graph.ops[key]
+            return builds.side(key, join.inputs[self.plan.placement.build_port(key)], make)
 
         strategy = Strategy(
             mends=mends_of(recorded.decisions),

@@ -34,6 +34,7 @@ from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.model import Edges, Trace, Tuple
+from samovar.replay.trace.past_builds import PastBuilds
 from samovar.replay.trace.past_epoch import PastEpoch, PastWindow, RecordedEpoch, WindowView
 from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.trace_table import (
@@ -88,7 +89,7 @@ class Tracer:
         self.tally = Tally(self.tracing, self.leaves, partial(self.count, native=True), self.given_in)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
-        self._builds: dict[Segment, dict[str, DataFrame]] = {}
+        self._builds: dict[Any, PastBuilds] = {}
         self._mended: dict[int, frozenset[str]] = {}
         self._edges: dict[int, Edges] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
@@ -119,16 +120,27 @@ class Tracer:
         self, segment: Segment, window: Window, view: WindowView = PLAIN, *, kept: KeptFrames | None = None
     ) -> PastWindow:
         """The segment with positions, cut to a window. `kept`: of another window, with which it is released."""
+        plan, recorded = self.plan_at(segment.epoch, tracing=True), self.recorded(segment)
         return PastWindow(
-            self._context(self.plan_at(segment.epoch, tracing=True), segment),
-            self.recorded(segment),
+            self._context(plan, segment),
+            recorded,
             segment,
             window,
             view,
             original=partial(self.original, segment),
             kept=kept or KeptFrames(),
-            builds=self._builds.setdefault(segment, {}) if view.prunes else {},
+            builds=self._builds_of(plan, recorded, segment) if view.prunes else None,
         )
+
+    def _builds_of(self, plan: Plan, recorded: RecordedEpoch, segment: Segment) -> PastBuilds:
+        """The build sides of a segment's joins: those of its level, unless something was decided about its rows."""
+        place = segment if recorded.decisions else (segment.low, segment.level, id(plan))
+        return self._builds.setdefault(place, PastBuilds(self.keep, self._rows_of))
+
+    def _rows_of(self, name: str) -> int | None:
+        """How many rows an operator gave in the run."""
+        total = self.history.totals(len(self.history.epochs)).get(name)
+        return None if total is None else total.given
 
     def marks(self, segment: Segment, window: Window = ALL) -> EpochMarks:
         """The marks of a segment's epoch, seen from a window."""
