@@ -121,3 +121,16 @@ def test_the_nth_tuple_is_found_wherever_a_filter_left_them(
                     assert moment.last.row["n"] == passed[rank - 1]
                     assert moment.state(name)["given"] == rank
                     assert moment.counters[name].taken == (passed[rank - 1] + 1,)
+
+
+def test_the_log_is_not_asked_what_came_before_a_limit(spark: SparkSession, tmp_path: Path) -> None:
+    numbers(tmp_path / "in", (30, 30))
+    flow = sv.Workflow("limited")
+    rows = flow.read.parquet(str(tmp_path / "in"), name="in")
+    rows.filter("n % 2 = 0", name="even").limit(3, name="three").sink("S")
+    run = flow.run(spark=spark, record=tmp_path / "runs", progress=False)
+    with sv.open(run.recording, spark=spark) as past:
+        assert past._session.tracer.given_in(past._session.segments[0], "even") is None
+        moment = past.jump("three", tuples=2)
+        assert moment.last is not None
+        assert moment.last.row["n"] == 2

@@ -343,9 +343,15 @@ class Tracer:
             return make(stream).toArrow()
 
     def given_in(self, segment: Segment, name: str) -> int | None:
-        """How many tuples an operator gave in a segment, by the log; None where the log has no number for it alone."""
+        """How many tuples an operator gave in a segment, by the log; None where the log has no number for it alone.
+
+        Spark may stop before a limit has all its input, and a function over batches need not take all of it: what the
+        log counted before these is less than what an operator gives when the segment is computed again.
+        """
         placement = self.tracing.placement
         alone = placement.streams[name] == {segment.level} and not placement.whole[name]
+        shapes = {placement.shapes[n] for n in self.edges(segment.level).inputs}
+        alone = alone and not shapes & {"limit", "batches"}
         if not alone or segment.epoch >= len(self.history.epochs) or self.mended(segment):
             return None
         counted = self.history.epochs[segment.epoch].counters.get(name)
