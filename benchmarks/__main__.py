@@ -14,7 +14,7 @@ _BENCHMARKS = {
     "pauses": "a direct pause of a run on Spark, from the call to all stopped: Python operators, native epochs",
     "crashes": "work lost by kill -9, seconds to the first commit, and to a strict modification in force",
     "monitor": "the Yahoo streaming benchmark as two live queries: throughput with and without a monitor",
-    "travel": "steps, jumps, checkpoints, interactions, large states, bug hunts and forks",
+    "travel": "steps, jumps, landings, checkpoints, interactions, large states, bug hunts and forks",
     "papers": "the experiments of the three papers: measured, beside their figures, and a page of results",
     "versions": "W1 to W5 of an older commit against this tree, interleaved",
     "epochs": "what one more epoch costs: W1 and W5 in 1 to 64 epochs",

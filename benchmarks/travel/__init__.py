@@ -1,6 +1,7 @@
-"""Time travel, measured: step options, jumps, checkpoints, interactions, large states, bug hunts, forks.
+"""Time travel, measured: step options, jumps, landings, checkpoints, interactions, large states, bug hunts, forks.
 
-Each part is one experiment; ``--only steps,jumps`` chooses some. Every part gives rows of one table, all of them go
+Each part is one experiment; ``--only steps,jumps`` chooses some. ``--workflows w1,w2`` chooses those that landings look
+at, and ``--scale`` how many rows they have. Every part gives rows of one table, all of them go
 into the JSON file. Times are wall times in one session on a machine that does nothing else.
 """
 
@@ -10,7 +11,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,18 @@ from benchmarks.travel.forks import forks
 from benchmarks.travel.hunts import hunts
 from benchmarks.travel.interactions import interactions
 from benchmarks.travel.jumps import jumps
+from benchmarks.travel.landings import landings
 from benchmarks.travel.setting import Row, Setting
 from benchmarks.travel.states import states
 from benchmarks.travel.steps import steps
+from benchmarks.workflows import WORKFLOWS
 
 __all__ = ["main"]
 
 PARTS: dict[str, Callable[[Setting], list[Row]]] = {
     "steps": steps,
     "jumps": jumps,
+    "landings": landings,
     "checkpoints": checkpoints,
     "interactions": interactions,
     "states": states,
@@ -54,7 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         ):
             data = Data(options.scale, options.data)
             for name in options.only:
-                setting = Setting(spark, data, Path(scratch) / name, options.runs, status.update)
+                setting = Setting(
+                    spark, data, Path(scratch) / name, options.runs, status.update, options.workflows
+                )
                 measured[name] = PARTS[name](setting)
                 console.print(_table(name, measured[name]))
     finally:
@@ -89,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--only", type=_parts, default=",".join(PARTS), help=f"some of {', '.join(PARTS)} (default: all)")
+    add("--workflows", type=_workflows, default=",".join(WORKFLOWS), help="of landings (default: all)")
     add("--scale", type=float, default=1.0, help="1 is TPC-H SF1, 1 M tweets, 945 K reviews (default: 1)")
     add("--runs", type=int, default=5, help="rounds of what is compared with something (default: 5)")
     add("--json", type=Path, metavar="FILE", help="write all rows and the machine's description")
@@ -98,7 +105,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _parts(names: str) -> list[str]:
+    return _some_of(PARTS, names)
+
+
+def _workflows(names: str) -> list[str]:
+    return _some_of(WORKFLOWS, names)
+
+
+def _some_of(known: Collection[str], names: str) -> list[str]:
     chosen = [name.strip() for name in names.split(",") if name.strip()]
-    if not chosen or any(name not in PARTS for name in chosen):
-        raise argparse.ArgumentTypeError(f"expected some of {', '.join(PARTS)}, got {names!r}")
+    if not chosen or any(name not in known for name in chosen):
+        raise argparse.ArgumentTypeError(f"expected some of {', '.join(known)}, got {names!r}")
     return chosen

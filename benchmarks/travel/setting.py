@@ -43,6 +43,8 @@ class Setting:
     scratch: Path
     runs: int
     tick: Callable[[str], None]
+    workflows: Sequence[str] = tuple(WORKFLOWS)
+    """Those that a part for all workflows looks at."""
 
     def pair(self, name: str) -> Pair:
         """A workflow whose data is there."""

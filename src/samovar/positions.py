@@ -244,7 +244,10 @@ class Window:
         if self.low is not None and source == self.low[0]:
             start = max(start, unit_of(self.low[1]))
         if self.high is not None and source == self.high[0]:
-            stop = min(stop, unit_of(self.high[1]) + 1)
+            last = self.high[1] - (
+                len(self.high) == ROW_WIDTH
+            )  # an edge of more parts lies behind some rows there
+            stop = min(stop, unit_of(last) + 1)
         return range(start, max(start, stop))
 
     def rows(self, source: int, unit: int, count: int) -> range:

@@ -74,8 +74,9 @@ class Timelines:
         states, pickled = self._states(traced, operator)
 
         def applied(partition: int, delta: dict[str, Any]) -> list[StateChange]:
-            state = states.setdefault(partition, self._fresh(operator))
-            return apply_changes(operator, state, delta, pickled.setdefault(partition, {}))
+            if partition not in states:
+                states[partition] = self._fresh(operator)
+            return apply_changes(operator, states[partition], delta, pickled.setdefault(partition, {}))
 
         for partition, delta in traced.bases.get(operator, {}).items():
             applied(partition, delta)

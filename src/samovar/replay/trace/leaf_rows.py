@@ -27,6 +27,14 @@ __all__ = ["excerpt"]
 MOST = 4096
 """Rows that are read this way: they become part of Spark's plan, which must stay small."""
 
+_PLAIN = {
+    pa.string_view(): pa.string(),
+    pa.large_string(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.large_binary(): pa.binary(),
+}
+"""How Arrow may hold text and bytes in memory, as the writer noted it in the file: the stored values are the same."""
+
 Range = tuple[int, Unit, range]
 """Units of one file: the number of the first of them, what they consist of, and which of these rows are wanted."""
 
@@ -98,13 +106,24 @@ def _rows(source: Source, wanted: pa.Schema, number: int, span: Unit, rows: rang
         return None
     places = pa.array(source.units.places(number, rows), pa.int64())
     numbers = pa.array([source.number] * table.num_rows, pa.int64())
-    columns = [table.column(name) for name in wanted.names]
+    columns = [_plain(table.column(name)) for name in wanted.names]
     return pa.table([*columns, numbers, places], names=[*wanted.names, *position_columns(ROW_WIDTH)])
 
 
 def _same_columns(stored: pa.Schema, wanted: pa.Schema) -> bool:
     """Whether a file has all wanted columns once, in the same types; it may have more."""
-    return all(stored.names.count(f.name) == 1 and _same(stored.field(f.name).type, f.type) for f in wanted)
+
+    def same(field: pa.Field) -> bool:
+        kind = stored.field(field.name).type
+        return _same(_PLAIN.get(kind, kind), field.type)
+
+    return all(stored.names.count(field.name) == 1 and same(field) for field in wanted)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as Spark takes it."""
+    kind = _PLAIN.get(column.type)
+    return column if kind is None else column.cast(kind)
 
 
 def _same(stored: pa.DataType, wanted: pa.DataType) -> bool:

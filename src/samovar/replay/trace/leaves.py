@@ -134,12 +134,12 @@ class Leaves:
             places = self.look(segment, None, None)
             stop = len(places) if high is None else bisect_left(places, high)
             return places[stop - count] if stop > count and places[stop - count] != places[0] else None
-        stop = self._rows(segment) if high is None else self.rows_before(segment, high)
+        stop = self.rows(segment) if high is None else self.rows_before(segment, high)
         return self._nth(segment, stop - count) if stop > count else None
 
     def _nth(self, segment: Segment, rank: int) -> Position | None:
         """The position of a leaf tuple by its number in the segment, from 0; for segments that have runs."""
-        if rank >= self._rows(segment):
+        if rank >= self.rows(segment):
             return None
         sums = self._before_runs(segment)
         i = bisect_right(sums, rank) - 1
@@ -179,9 +179,9 @@ class Leaves:
         """How many bits of a place lie inside a chunk; None where the number of rows of a file is not known."""
         if self.runs(segment) is None:
             return None
-        return min(max(self.smallest, self._rows(segment).bit_length() - MOST_CHUNKS), ROW_BITS)
+        return min(max(self.smallest, self.rows(segment).bit_length() - MOST_CHUNKS), ROW_BITS)
 
-    def _rows(self, segment: Segment) -> int:
+    def rows(self, segment: Segment) -> int:
         """How many leaf tuples a segment has; for segments that have runs."""
         return self._before_runs(segment)[-1]
 

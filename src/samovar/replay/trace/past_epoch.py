@@ -19,11 +19,22 @@ from samovar.compile.frames import EpochFrames
 from samovar.compile.native import at_or_behind, empty, hidden, positioned
 from samovar.compile.strategy import EpochRange, Strategy
 from samovar.graph import operators as ops
-from samovar.positions import NEVER, STASH, Position, Window, packed_sql, padded_columns, position_columns
+from samovar.positions import (
+    NEVER,
+    ROW_WIDTH,
+    STASH,
+    Position,
+    Window,
+    pack,
+    packed_sql,
+    padded_columns,
+    position_columns,
+)
 from samovar.record.log import EpochCommitted, EpochFailed
 from samovar.record.store import Recording, slug_unique
 from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaf_rows import excerpt
+from samovar.replay.trace.past_builds import PastBuilds
 from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.traced_chain import TRACE, Probe, probing_function, tracing_function
 from samovar.runtime.epochs.attempt import Attempt, state_versions
@@ -35,7 +46,7 @@ from samovar.runtime.exchange.code_switch import read_switches
 from samovar.runtime.exchange.decisions import RecordedDecision, read_decisions
 from samovar.runtime.exchange.task import Task, Version
 from samovar.runtime.parquet_files import CHECKED
-from samovar.runtime.sources.units import number_by_file
+from samovar.runtime.sources.units import Source, number_by_file
 
 __all__ = ["PastEpoch", "PastWindow", "RecordedEpoch", "WindowView"]
 
@@ -140,6 +151,8 @@ class WindowView:
     """Whether Python operators record their steps."""
     near: bool = False
     """Whether only the rows of the window flow: for operators that need nothing of what was before."""
+    native: bool = False
+    """Whether only operators are asked for that need nothing of what was before the window; it may be large."""
     checks: bool = False
     """Whether everything before the window flows, and what Python operators give there is looked at, too."""
     probe: tuple[tuple[str, ...], Probe] | None = None
@@ -152,7 +165,7 @@ class PastWindow:
     """A segment with positions everywhere, cut to a window.
 
     `original`: makes the segment's epoch as it ran; what ended before gives what it gave there. `builds`: build sides
-    of the segment's joins, the same for all windows.
+    of the level's joins, the same for all windows; None: they are made for this one.
     """
 
     def __init__(
@@ -165,7 +178,7 @@ class PastWindow:
         *,
         original: Callable[[KeptFrames], PastEpoch],
         kept: KeptFrames,
-        builds: dict[str, DataFrame],
+        builds: PastBuilds | None,
     ) -> None:
         self.context = context
         self.plan = context.plan
@@ -174,7 +187,8 @@ class PastWindow:
         self.window = window
         self.view = view
         self.kept = kept
-        self.marks = EpochMarks(self.plan, context.recording, recorded.fact, segment, window, near=view.near)
+        alone = view.near or view.native
+        self.marks = EpochMarks(self.plan, context.recording, recorded.fact, segment, window, near=alone)
         self.traced: dict[str, DataFrame] = {}
         """For each chain of Python operators, its rows and its records."""
         self._make_original = original
@@ -184,9 +198,10 @@ class PastWindow:
         self.stored, self.passed, self.empty = self._inputs.stored, self._inputs.passed, self._inputs.empty
 
         def build_side(key: str, make: Callable[[], DataFrame], by: Sequence[str] | None) -> DataFrame:
-            if key not in builds:
-                builds[key] = make()
-            return builds[key]
+            if builds is None:
+                return make()
+            join = self.plan.graph.ops[key]
+            return builds.side(key, join.inputs[self.plan.placement.build_port(key)], make)
 
         strategy = Strategy(
             mends=mends_of(recorded.decisions),
@@ -249,8 +264,18 @@ class PastWindow:
             few = excerpt(self.context.spark, source, self.window, units)
             if few is not None:
                 return few
-        df = self._cut(self._inputs.read(source, units))
+        df = self._inputs.read(source, units)
+        if not self._fits(source, units):
+            df = self._cut(df)
         return self.kept.keep(df) if self.view.near else df  # every operator's rows are made from these
+
+    def _fits(self, source: Source, units: range) -> bool:
+        """Whether the window begins and ends with these units of a source: then none of their rows is cut off."""
+        low, high = self.start, self.window.high
+        if source.format != "parquet" or any(e is not None and len(e) != ROW_WIDTH for e in (low, high)):
+            return False
+        begins = low is None or low <= (source.number, pack(units.start, 0))
+        return begins and (high is None or high >= (source.number, pack(units.stop, 0)))
 
     def _stashed(self, name: str, start: int, stop: int) -> DataFrame:
         """A stash as the run left it; without positions it gets those of its files' rows."""

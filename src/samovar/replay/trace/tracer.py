@@ -34,6 +34,7 @@ from samovar.replay.trace.epoch_marks import EpochMarks
 from samovar.replay.trace.leaf_counts import Tally
 from samovar.replay.trace.leaves import Leaves
 from samovar.replay.trace.model import Edges, Trace, Tuple
+from samovar.replay.trace.past_builds import PastBuilds
 from samovar.replay.trace.past_epoch import PastEpoch, PastWindow, RecordedEpoch, WindowView
 from samovar.replay.trace.segments import Segment, edges_of
 from samovar.replay.trace.trace_table import (
@@ -85,10 +86,10 @@ class Tracer:
         self.code = plans.code
         self.scratch = Path(tempfile.mkdtemp(prefix="samovar-replay-"))
         self.leaves = Leaves(self.tracing, self.sources, self.leaf_positions, self.mended)
-        self.tally = Tally(self.tracing, self.leaves, partial(self.count, window=ALL))
+        self.tally = Tally(self.tracing, self.leaves, partial(self.count, native=True), self.given_in)
         self._held: list[DataFrame] = []
         self._plans: dict[Any, Plan] = {}
-        self._builds: dict[Segment, dict[str, DataFrame]] = {}
+        self._builds: dict[Any, PastBuilds] = {}
         self._mended: dict[int, frozenset[str]] = {}
         self._edges: dict[int, Edges] = {}
         self._remove = weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
@@ -119,16 +120,27 @@ class Tracer:
         self, segment: Segment, window: Window, view: WindowView = PLAIN, *, kept: KeptFrames | None = None
     ) -> PastWindow:
         """The segment with positions, cut to a window. `kept`: of another window, with which it is released."""
+        plan, recorded = self.plan_at(segment.epoch, tracing=True), self.recorded(segment)
         return PastWindow(
-            self._context(self.plan_at(segment.epoch, tracing=True), segment),
-            self.recorded(segment),
+            self._context(plan, segment),
+            recorded,
             segment,
             window,
             view,
             original=partial(self.original, segment),
             kept=kept or KeptFrames(),
-            builds=self._builds.setdefault(segment, {}) if view.prunes else {},
+            builds=self._builds_of(plan, recorded, segment) if view.prunes else None,
         )
+
+    def _builds_of(self, plan: Plan, recorded: RecordedEpoch, segment: Segment) -> PastBuilds:
+        """The build sides of a segment's joins: those of its level, unless something was decided about its rows."""
+        place = segment if recorded.decisions else (segment.low, segment.level, id(plan))
+        return self._builds.setdefault(place, PastBuilds(self.keep, self._rows_of))
+
+    def _rows_of(self, name: str) -> int | None:
+        """How many rows an operator gave in the run."""
+        total = self.history.totals(len(self.history.epochs)).get(name)
+        return None if total is None else total.given
 
     def marks(self, segment: Segment, window: Window = ALL) -> EpochMarks:
         """The marks of a segment's epoch, seen from a window."""
@@ -323,20 +335,44 @@ class Tracer:
             every = reduce(lambda a, b: a.union(b), frames).orderBy("at")
             return positions_in(every if count is None else every.limit(count))
 
-    def count(self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame]) -> pa.Table:
-        """What a frame made from the streams of a segment holds."""
-        with self.streams(segment, window, what="counts") as stream:
+    def count(
+        self, segment: Segment, window: Window, make: Callable[[Streams], DataFrame], *, native: bool = False
+    ) -> pa.Table:
+        """What a frame made from the streams of a segment holds. `native`: streams of native operators only."""
+        with self.streams(segment, window, what="counts", native=native) as stream:
             return make(stream).toArrow()
+
+    def given_in(self, segment: Segment, name: str) -> int | None:
+        """How many tuples an operator gave in a segment, by the log; None where the log has no number for it alone.
+
+        Spark may stop before a limit has all its input, and a function over batches need not take all of it: what the
+        log counted before these is less than what an operator gives when the segment is computed again.
+        """
+        placement = self.tracing.placement
+        alone = placement.streams[name] == {segment.level} and not placement.whole[name]
+        shapes = {placement.shapes[n] for n in self.edges(segment.level).inputs}
+        alone = alone and not shapes & {"limit", "batches"}
+        if not alone or segment.epoch >= len(self.history.epochs) or self.mended(segment):
+            return None
+        counted = self.history.epochs[segment.epoch].counters.get(name)
+        return None if counted is None else counted.given
 
     @contextlib.contextmanager
     def streams(
-        self, segment: Segment, window: Window = ALL, *, what: str = "search", unpruned: bool = False
+        self,
+        segment: Segment,
+        window: Window = ALL,
+        *,
+        what: str = "search",
+        unpruned: bool = False,
+        native: bool = False,
     ) -> Iterator[Streams]:
         """The rows that operators give in a window, with their positions.
 
-        `unpruned`: with all columns of build sides, for questions that may name any of them.
+        `unpruned`: with all columns of build sides, for questions that may name any of them. `native`: of operators
+        that need no rows before the window.
         """
-        epoch = self.windowed(segment, window, WindowView(prunes=not unpruned))
+        epoch = self.windowed(segment, window, WindowView(native=native, prunes=not unpruned))
         with self.tagged(f"{what} in epoch {segment.epoch}", epoch):
             yield lambda name: epoch.frames.stream(name, segment.level)
 

@@ -418,11 +418,14 @@ def _with_rows(files: list[Unit], operator: str) -> list[Unit]:
 
 
 def number_by_file(numbers: Mapping[str, int]) -> str:
-    """SQL for the number that belongs to the file a row was read from."""
+    """SQL for the number that belongs to the file a row was read from.
+
+    A row compares hashes of paths: the paths themselves are long, and alike up to their ends.
+    """
     keys = _file_keys(numbers)
-    known = ", ".join(f"CAST(X'{key.encode().hex()}' AS STRING), {n}L" for key, n in keys.items())
+    known = ", ".join(f"xxhash64(CAST(X'{key.encode().hex()}' AS STRING)), {n}L" for key, n in keys.items())
     unknown = "CAST(raise_error(concat('unknown file ', _metadata.file_path)) AS BIGINT)"
-    return f"coalesce(element_at(map({known}), _metadata.file_path), {unknown})"
+    return f"coalesce(element_at(map({known}), xxhash64(_metadata.file_path)), {unknown})"
 
 
 def _file_keys(numbered: Mapping[str, int]) -> dict[str, int]:
