@@ -200,7 +200,7 @@ def _run_level(
                 )
             except _EpochShortened as given_up:
                 pipeline.drop()
-                noted(_shorten(context, pace, size, given_up.order))
+                noted(_shorten(context, pace, chosen, given_up.order, native=native))
                 continue
             prepares = bool(context.progress.build_sides.frames) and first
             still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
@@ -215,12 +215,17 @@ def _run_level(
         pipeline.drop()
 
 
-def _shorten(context: RunContext, pace: Pacer, size: int, order: i.CancelEpoch) -> str:
-    """Make the next epoch shorter than one of that size that was given up; returns what people should know."""
+def _shorten(
+    context: RunContext, pace: Pacer, chosen: NextEpoch, order: i.CancelEpoch, *, native: bool
+) -> str:
+    """Make the next epoch shorter than one that was given up; returns what people should know."""
     if order.cause == "pause":
         pace.interrupted()
         return ""
-    pace.overran(size, order.worked, order.expected)
+    units = sum(b - a for a, b in chosen.covers.units.values())
+    # a unit for each core, and half of one since units differ: they are done at the same time
+    least = int(chosen.size * (context.cores + 0.5) / units) if native else None
+    pace.overran(chosen.size, order.worked, order.expected, least)
     about = "" if order.expected is None else f" (it would have taken {order.expected:.0f} s)"
     note = f"epoch {order.epoch} was given up after {order.worked:.1f} s{about} and is done again shorter"
     log.info("run %s: %s", context.tag, note)
