@@ -278,6 +278,7 @@ class StageTasks(msgspec.Struct, frozen=True):
 
     finished: int
     active: int
+    """At most so many are at work: Spark's own number may be seconds old."""
     total: int
 
 

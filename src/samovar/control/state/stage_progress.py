@@ -1,9 +1,9 @@
 """How far Spark is with the stages of an attempt, and how long they will take, by their tasks. Pure data for
 `epoch_clock.py`.
 
-Times are seconds that the attempt has worked. A stage is judged from when it was first seen with a task at work: what
-it had finished by then may have been done while the epoch before it ran. Tasks at work count as half done. Stages that
-Spark has not begun are not known, so that an estimate is rather too short than too long.
+Times are seconds that the attempt has worked. A stage is judged from when it was first seen: what it had finished by
+then may have been done while the epoch before it ran. Tasks at work count as half done. Stages that Spark has not
+begun are not known, so that an estimate is rather too short than too long.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class StageProgress:
 
     def __init__(self) -> None:
         self._first: dict[int, tuple[float, int]] = {}
-        """When each stage was first seen at work, and how many of its tasks had finished."""
+        """When each stage was first seen, and how many of its tasks had finished."""
         self._running: Mapping[int, StageTasks] = {}
 
     def count(self, worked: float, stages: Mapping[int, StageTasks]) -> None:
-        """These stages have tasks at work; those that were named before and are not now have ended."""
-        self._running = {n: stage for n, stage in stages.items() if stage.active}
-        for number, stage in self._running.items():
+        """Spark runs these stages; those that were named before and are not now have ended."""
+        self._running = stages
+        for number, stage in stages.items():
             self._first.setdefault(number, (worked, stage.finished))
 
     def at_work(self, worked: float) -> float:
-        """Seconds since the first stage was seen at work."""
+        """Seconds since a stage was first seen."""
         return worked - min((since for since, _ in self._first.values()), default=worked)
 
     def left(self, worked: float) -> float | None:

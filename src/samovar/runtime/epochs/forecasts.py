@@ -14,6 +14,8 @@ from samovar.runtime.sources.units import row_ranges
 
 __all__ = ["forecast_of"]
 
+COLD_FOR = 15.0
+"""Seconds since Spark's start in which Java is still loading classes and compiling."""
 Units = Mapping[str, tuple[int, int]]
 
 
@@ -28,7 +30,9 @@ def forecast_of(
         if plan.shape(name) == "python" and plan.placement.works(name, covers.low):
             n = _rows(context, name, covers.units)
             rows.update({} if n is None else {name: n})
-    native = divisible and _is_native(context, covers)
+    task_seconds = None
+    if divisible and _is_native(context, covers):
+        task_seconds = pace.task_seconds(size, _builds(context, covers), cold=context.age < COLD_FOR)
     levels = range(covers.high + 1, plan.placement.levels)
     ends = not any(plan.placement.works(name, level) for name in plan.graph.ops for level in levels)
     return Forecast(
@@ -36,7 +40,7 @@ def forecast_of(
         aim=pace.target(watching=watching) if divisible else None,
         rows=rows,
         last=covers.last and ends,
-        task_seconds=pace.task_seconds(size, _builds(context, covers)) if native else None,
+        task_seconds=task_seconds,
     )
 
 

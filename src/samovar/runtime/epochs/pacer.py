@@ -37,8 +37,10 @@ UNKNOWN = 4.0
 it worked. Growing back takes one epoch, and giving up a second time costs another three aims."""
 
 FIRST_TASK = 1.5
-"""Seconds that Spark's tasks may work in a first epoch, however few bytes it has, before one must have finished: half a
-second is enough for a few thousand files in a Java that has just started."""
+"""Seconds that Spark's tasks may work in a first epoch, however few bytes it has, before one must have finished. The
+first stage of a process takes one, of which half is Java's loading of classes; later ones a tenth."""
+COLD = 3.0
+"""The same in a session that has just started: its machine may be busy starting other things."""
 SLOWEST = 2
 """Times the guess that an epoch may take before anything is measured."""
 TASK_AIMS = 3
@@ -174,7 +176,7 @@ class Pacer:
         """How long an epoch of that size may take: before anything is measured, twice the guess."""
         return self.seconds(size) * (1 if self.seen else SLOWEST)
 
-    def task_seconds(self, size: int, builds: int) -> float:
+    def task_seconds(self, size: int, builds: int, *, cold: bool) -> float:
         """Seconds that Spark's tasks may work before one of them has finished, in an epoch of native work.
 
         Before anything is measured it may also have to read build sides of so many bytes, which no shorter epoch would
@@ -182,7 +184,7 @@ class Pacer:
         """
         if self.seen:
             return TASK_AIMS * max(self.target(watching=False), self.seconds(size))
-        return max(FIRST_TASK, SLOWEST * (size + builds) / NATIVE_RATE)
+        return max(COLD if cold else FIRST_TASK, SLOWEST * (size + builds) / NATIVE_RATE)
 
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""

@@ -29,9 +29,9 @@ class TaskTracker:
 
     def __init__(self, spark: SparkSession, desk: Desk) -> None:
         self._desk = desk
-        self._tracker: Callable[[], Any] | None = getattr(
-            getattr(spark, "sparkContext", None), "statusTracker", None
-        )
+        context = getattr(spark, "sparkContext", None)
+        self._tracker: Callable[[], Any] | None = getattr(context, "statusTracker", None)
+        self._cores = int(getattr(context, "defaultParallelism", 1))
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -56,7 +56,7 @@ class TaskTracker:
                 continue
             try:
                 tracker = tracker or self._tracker()
-                stages = running_stages(tracker, attempt, ended)
+                stages = running_stages(tracker, attempt, ended, self._cores)
             except Exception:  # a session that died ends the epoch as well
                 log.debug("tasks could not be counted", exc_info=True)
                 continue
@@ -64,8 +64,11 @@ class TaskTracker:
                 self._desk.report(TasksCounted(attempt=attempt, stages=stages))
 
 
-def running_stages(tracker: Any, group: str, ended: set[int]) -> dict[int, StageTasks]:
-    """The stages that Spark is running for the jobs of a group; `ended`: jobs that need not be asked about again."""
+def running_stages(tracker: Any, group: str, ended: set[int], cores: int) -> dict[int, StageTasks]:
+    """The stages that Spark is running for the jobs of a group; `ended`: jobs that need not be asked about again.
+
+    Spark's number of tasks at work is not asked for: it lags behind by as much as ten seconds.
+    """
     stages: set[int] = set()
     for number in tracker.getJobIdsForGroup(group):
         job = tracker.getJobInfo(number) if number not in ended else None
@@ -76,7 +79,9 @@ def running_stages(tracker: Any, group: str, ended: set[int]) -> dict[int, Stage
     running = stages.intersection(tracker.getActiveStageIds()) if stages else stages
     infos = [tracker.getStageInfo(number) for number in sorted(running)]
     return {
-        info.stageId: StageTasks(info.numCompletedTasks, info.numActiveTasks, info.numTasks)
+        info.stageId: StageTasks(done, min(cores, info.numTasks - done), info.numTasks)
         for info in infos
         if info is not None
+        for done in [info.numCompletedTasks]
+        if done < info.numTasks
     }
