@@ -203,6 +203,9 @@ def _run_level(
                 noted(_shorten(context, pace, chosen, given_up.order, native=native))
                 continue
             prepares = bool(context.progress.build_sides.frames) and first
+            assert context.progress.present is not None
+            for _ in range(context.progress.present.interrupted):
+                pace.interrupted()
             still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
             pace.observe(
                 size, fact.seconds - still, prepares=prepares, paused=paused, ahead=ahead is not None
@@ -385,6 +388,7 @@ def _attempt(
         order = steering.cancelled if steering is not None else None
         if order is not None and order.shorter and not present.mended:
             raise _EpochShortened(order)
+        present.interrupted += order is not None and order.cause == "pause"
     number = len(context.history.epochs)
     raise RunError(
         f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",

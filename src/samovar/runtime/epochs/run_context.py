@@ -51,6 +51,8 @@ class PresentEpoch:
     """The attempt in which user code failed, and the failure."""
     mended: list[RecordedDecision] = field(default_factory=list)
     """Rows that Spark failed on, with what was decided about them."""
+    interrupted: int = 0
+    """Attempts that pauses cancelled, of an epoch that cannot be shorter."""
 
 
 @dataclass
