@@ -40,7 +40,7 @@ FIRST_TASK = 1.5
 """Seconds that Spark's tasks may work in a first epoch, however few bytes it has, before one must have finished. The
 first stage of a process takes one, of which half is Java's loading of classes; later ones a tenth."""
 COLD = 3.0
-"""The same in a session that has just started: its machine may be busy starting other things."""
+"""The same in a session that has just started, where bytes may take twice as long as well: Java compiles meanwhile."""
 SLOWEST = 2
 """Times the guess that an epoch may take before anything is measured."""
 TASK_AIMS = 3
@@ -184,7 +184,8 @@ class Pacer:
         """
         if self.seen:
             return TASK_AIMS * max(self.target(watching=False), self.seconds(size))
-        return max(COLD if cold else FIRST_TASK, SLOWEST * (size + builds) / NATIVE_RATE)
+        seconds = SLOWEST * (size + builds) / NATIVE_RATE
+        return max(COLD, 2 * seconds) if cold else max(FIRST_TASK, seconds)
 
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""

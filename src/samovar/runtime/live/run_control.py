@@ -85,7 +85,7 @@ class Steering:
             self._epoch, self._cancelled, self._deciding = epoch, None, False
             self._over = threading.Event()
         if forecast.task_seconds is not None:
-            self._tasks.start(self._tag)
+            self._tasks.begin(self._tag, forecast.task_seconds)
         return self.desk.begin_epoch(epoch, attempt, forecast, self._counts)
 
     def may_commit(self) -> bool:

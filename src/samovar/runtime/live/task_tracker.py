@@ -1,13 +1,14 @@
 """Counts the tasks that Spark has finished in the epoch under way, a few times a second, on a thread of its own.
 
 Costs nothing in epochs shorter than `EVERY`, beside Python workers (which report by themselves), and with Spark
-Connect, which does not tell; elsewhere two calls of Java and one for each running job and stage, about 3 ms together.
+Connect, which does not tell; elsewhere two calls of Java and one for each running job and stage, about 5 ms together.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,10 @@ __all__ = ["TaskTracker"]
 log = logging.getLogger("samovar.steering")
 
 EVERY = 0.25
-"""Seconds between two counts: an epoch that takes too long is given up after a second and a half at the soonest."""
+"""Seconds between two counts at least: an epoch that takes too long is given up after a second and a half at the
+soonest."""
+COUNTS = 8
+"""Counts before an epoch is judged: one of many bytes is judged late, and need not be asked about so often."""
 
 
 class TaskTracker:
@@ -32,11 +36,13 @@ class TaskTracker:
         context = getattr(spark, "sparkContext", None)
         self._tracker: Callable[[], Any] | None = getattr(context, "statusTracker", None)
         self._cores = int(getattr(context, "defaultParallelism", 1))
+        self._every = EVERY
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, name: str) -> None:
-        """Begin to count, once; `name`: of the run."""
+    def begin(self, name: str, task_seconds: float) -> None:
+        """Count the tasks of an epoch that is about to begin; `name`: of the run, `task_seconds`: see `Forecast`."""
+        self._every = max(EVERY, task_seconds / COUNTS)
         if self._thread is None and self._tracker is not None:
             self._thread = threading.Thread(target=self._work, name=f"samovar-tasks-{name}", daemon=True)
             self._thread.start()
@@ -47,13 +53,16 @@ class TaskTracker:
 
     def _work(self) -> None:
         assert self._tracker is not None
-        tracker, before = None, None
+        tracker, before, due = None, None, 0.0
         ended: set[int] = set()
         while not self._closed.wait(EVERY):
             attempt = self._desk.counted_by_tasks
             if attempt is None or attempt != before:  # it has just begun, and may be short
-                before, ended = attempt, set()
+                before, ended, due = attempt, set(), 0.0
                 continue
+            if time.monotonic() < due:
+                continue
+            due = time.monotonic() + self._every - EVERY / 2
             try:
                 tracker = tracker or self._tracker()
                 stages = running_stages(tracker, attempt, ended, self._cores)
