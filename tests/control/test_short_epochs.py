@@ -146,7 +146,157 @@ def test_a_decision_about_a_tuple_keeps_its_epoch_as_long_as_it_is(story: Story)
     assert not story.only(i.CancelEpoch).shorter
 
 
+# --- epochs in which only Spark works -------------------------------------------------------------------------------
+
+
+def tasks(
+    story: Story, at: float, finished: int, total: int, attempt: str = "t100.0", stage: int = 1
+) -> None:
+    """Two cores work on a stage."""
+    counted = e.StageTasks(finished, min(2, total - finished), total)
+    story.say(e.TasksCounted(attempt=attempt, stages={stage: counted}, at=at))
+
+
+def native(story: Story, *, at: float = 100.0, **known: Any) -> None:
+    begun(story, at=at, **{"task_seconds": 1.5, **known})
+
+
+def test_an_epoch_of_spark_in_which_no_task_finishes_is_given_up(story: Story) -> None:
+    """Nobody knows how long it will take."""
+    native(story)
+    tasks(story, 100.5, 0, 7)
+    tasks(story, 101.75, 0, 7)
+    assert not story.has(i.CancelEpoch)
+    tasks(story, 102.25, 0, 7)
+    order = story.only(i.CancelEpoch)
+    assert (order.cause, order.shorter, order.expected, order.worked) == ("overrun", True, None, 2.25)
+
+
+def test_the_time_before_spark_runs_a_stage_does_not_count(story: Story) -> None:
+    native(story)
+    story.say(e.TasksCounted(attempt="t100.0", stages={}, at=105.0))  # the driver plans
+    tasks(story, 106.0, 0, 7)
+    tasks(story, 107.25, 0, 7)
+    assert not story.has(i.CancelEpoch)
+    tasks(story, 107.75, 0, 7)
+    assert story.has(i.CancelEpoch)
+
+
+@pytest.mark.parametrize(("total", "cut"), [(12, False), (60, True)])
+def test_finished_tasks_tell_how_long_an_epoch_of_spark_will_take(
+    story: Story, total: int, cut: bool
+) -> None:
+    native(story)
+    tasks(story, 100.0, 0, total)
+    for second in range(101, 104):
+        tasks(story, second, 4 * (second - 100), total)
+        if story.has(i.CancelEpoch):
+            break
+    assert story.has(i.CancelEpoch) == cut
+    if cut:
+        assert story.only(i.CancelEpoch).expected == pytest.approx(total / 4, rel=0.3)
+
+
+def test_tasks_that_finished_before_an_epochs_turn_tell_nothing_of_its_rate(story: Story) -> None:
+    native(story, expected=2.0, task_seconds=6.0)  # it was ahead, and half of it was done
+    tasks(story, 100.5, 20, 100)
+    tasks(story, 103.0, 24, 100)
+    order = story.only(i.CancelEpoch)
+    assert order.expected == pytest.approx(3.0 + 75 * 2.5 / 5)
+
+
+def test_an_epoch_of_spark_that_has_done_half_of_its_tasks_goes_on(story: Story) -> None:
+    native(story, expected=2.0, task_seconds=6.0)
+    tasks(story, 100.5, 0, 8)
+    for second in range(102, 150, 4):
+        tasks(story, second, 4, 8)  # slower all at once
+        assert not story.has(i.CancelEpoch)
+
+
+def test_a_first_epoch_of_many_bytes_is_not_judged_by_its_first_slow_tasks(story: Story) -> None:
+    """Java has just started."""
+    native(story, task_seconds=8.0)
+    tasks(story, 100.5, 0, 40)
+    for second in range(101, 108):
+        tasks(story, second, second - 100, 40)
+        assert not story.has(i.CancelEpoch)
+    tasks(story, 109.0, 28, 40)  # then they are quick
+    assert not story.has(i.CancelEpoch)
+
+
+def test_stages_that_have_ended_tell_nothing_of_the_next_one(story: Story) -> None:
+    native(story, task_seconds=4.0)
+    tasks(story, 100.5, 0, 2)
+    tasks(story, 104.0, 1, 2)
+    tasks(story, 104.5, 0, 2, stage=2)
+    tasks(story, 108.0, 0, 2, stage=2)
+    assert not story.has(i.CancelEpoch)
+
+
+def test_tasks_do_not_count_beside_python_workers_nor_of_another_attempt(story: Story) -> None:
+    native(story)
+    assert story.machine.counted_by_tasks == "t100.0"
+    for second in range(101, 105):
+        tasks(story, second, 0, 7, attempt="of the epoch ahead")
+        assert not story.has(i.CancelEpoch)
+    story.worker("A", m.Hello(worker="A", pid=1))
+    story.task("A", attempt="t100.0")
+    assert story.machine.counted_by_tasks is None
+    for second in range(105, 110):
+        tasks(story, second, 0, 7)
+        assert not story.has(i.CancelEpoch)
+
+
+@pytest.mark.parametrize("known", [{"aim": None}, {"task_seconds": None}])
+def test_an_epoch_of_spark_that_a_shorter_one_would_not_help_goes_on(
+    story: Story, known: dict[str, Any]
+) -> None:
+    native(story, **known)
+    assert story.machine.counted_by_tasks is None
+    tasks(story, 101.0, 0, 2)
+    tasks(story, 150.0, 0, 2)
+    assert not story.has(i.CancelEpoch)
+
+
+def test_epochs_of_spark_are_cut_twice_in_a_run_at_most(story: Story) -> None:
+    for attempt in range(CUTS + 1):
+        at = 100.0 * (attempt + 1)
+        native(story, at=at)
+        tasks(story, at + 0.5, 0, 7, attempt=f"t{at}")
+        tasks(story, at + 2.5, 0, 7, attempt=f"t{at}")
+        assert story.has(i.CancelEpoch) == (attempt < CUTS)
+        if story.has(i.CancelEpoch):
+            assert story.machine.counted_by_tasks is None
+            story.say(e.EpochGivenUp(epoch=0))
+
+
 # --- pauses ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["direct", "aligned"])
+def test_a_pause_does_not_wait_for_an_epoch_of_spark_that_takes_far_too_long(
+    story: Story, mode: e.PauseMode
+) -> None:
+    native(story, task_seconds=3.0)
+    tasks(story, 100.25, 0, 40)
+    command = story.ask(e.PauseRequested, mode=mode, at=102.5)
+    assert not story.has(
+        i.CancelEpoch
+    )  # it has worked too long for a pause to cancel it, and may be over soon
+    tasks(story, 103.0, 0, 40)
+    assert not story.has(i.CancelEpoch)
+    tasks(story, 103.5, 0, 40)
+    assert story.only(i.CancelEpoch).cause == "overrun"
+    story.say(e.EpochGivenUp(epoch=0))
+    assert story.only(i.CommandAnswer) == i.CommandAnswer(command, "paused")
+
+
+def test_a_pause_at_the_end_of_an_epoch_that_will_take_long_by_its_tasks_gives_it_up(story: Story) -> None:
+    native(story)
+    tasks(story, 100.25, 0, 20)
+    tasks(story, 101.0, 4, 20)
+    story.ask(e.PauseRequested, mode="aligned", at=101.25)
+    assert story.only(i.CancelEpoch).cause == "pause"
 
 
 def cancelled(story: Story, at: float, epoch: int = 0) -> bool:

@@ -74,6 +74,27 @@ def test_an_epoch_that_takes_too_long_is_done_again_at_the_measured_rate() -> No
     assert 2 <= pacer.next_bytes(10_000, watching=False) <= 6
 
 
+def test_native_work_of_unknown_speed_is_done_again_as_a_unit_for_each_core() -> None:
+    pacer = Pacer.for_level(0, python=False)
+    pacer.overran(100 * MB, 2.0, None, least=MB)
+    assert pacer.next_bytes(1000 * MB, watching=False) == MB
+    pacer.overran(100 * MB, 2.0, 50.0, least=MB)
+    assert pacer.next_bytes(1000 * MB, watching=False) == 2 * MB
+    pacer.overran(100 * MB, 2.0, 1000.0, least=MB)
+    assert pacer.next_bytes(1000 * MB, watching=False) == MB  # a shorter one would not be done sooner
+
+
+def test_tasks_are_waited_for_as_long_as_bytes_may_take_before_anything_is_measured() -> None:
+    pacer = Pacer.for_level(0, python=False)
+    assert pacer.task_seconds(300_000, 0, cold=False) == 1.5
+    assert pacer.task_seconds(300_000, 0, cold=True) == 3.0
+    assert pacer.task_seconds(240 * MB, 0, cold=False) == 8.0
+    assert pacer.task_seconds(240 * MB, 0, cold=True) == 16.0
+    assert pacer.task_seconds(240 * MB, 600 * MB, cold=False) == 28.0  # build sides are read first
+    pacer.observe(MB, 2.0)
+    assert pacer.task_seconds(MB, 600 * MB, cold=False) == pytest.approx(6.0)
+
+
 def test_an_epoch_that_a_pause_cancelled_is_half_as_long_the_next_time_and_grows_when_none_comes() -> None:
     pacer = Pacer()
     for size in (10 * MB, 40 * MB, 80 * MB, 95 * MB):

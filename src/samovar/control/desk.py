@@ -173,6 +173,12 @@ class Desk:
             return self.machine.clock.still(time.monotonic())
 
     @property
+    def counted_by_tasks(self) -> str | None:
+        """The attempt of which Spark's tasks are to be counted, if there is one: see `TasksCounted`."""
+        with self._lock:
+            return self.machine.counted_by_tasks
+
+    @property
     def state(self) -> str:
         """The state of the run."""
         return self.machine.state
@@ -210,6 +216,7 @@ class Desk:
                 aim=forecast.aim,
                 rows=forecast.rows,
                 last=forecast.last,
+                task_seconds=forecast.task_seconds,
                 counts=counts or {},
             )
             self._handle(begun)

@@ -38,7 +38,9 @@ __all__ = [
     "RowHeld",
     "RunCommand",
     "RunOver",
+    "StageTasks",
     "StopRequested",
+    "TasksCounted",
     "WorkerDropped",
     "WorkerVanished",
 ]
@@ -251,10 +253,12 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """The tuples that Python operators will take, of those for which that is known."""
     last: bool = False
     """Whether the run ends with it."""
+    task_seconds: float | None = None
+    """Seconds that Spark's tasks may work before they tell how long the epoch will take; None: they do not tell it."""
 
 
 class EpochBegun(Event, frozen=True, kw_only=True):
-    """An attempt at an epoch starts. For `expected`, `aim`, `rows` and `last` see `Forecast`."""
+    """An attempt at an epoch starts. For `expected`, `aim`, `rows`, `last` and `task_seconds` see `Forecast`."""
 
     template = "epoch {0.epoch} began"
     epoch: int
@@ -264,8 +268,27 @@ class EpochBegun(Event, frozen=True, kw_only=True):
     aim: float | None = None
     rows: Mapping[str, int] = {}
     last: bool = False
+    task_seconds: float | None = None
     counts: Mapping[str, tuple[int, int]] = {}
     """The tuples that operators took and gave in the epochs committed so far."""
+
+
+class StageTasks(msgspec.Struct, frozen=True):
+    """The tasks of a stage that Spark is running."""
+
+    finished: int
+    active: int
+    """At most so many are at work: Spark's own number may be seconds old."""
+    total: int
+
+
+class TasksCounted(Event, frozen=True, kw_only=True):
+    """How far Spark is with the stages of an attempt that it is running, by their numbers."""
+
+    template = "Spark runs stages {0.stages}"
+    attempt: str
+    stages: Mapping[int, StageTasks]
+    at: float = 0.0
 
 
 class EpochDone(Event, frozen=True, kw_only=True):

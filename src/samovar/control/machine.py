@@ -65,6 +65,7 @@ class Machine(RunState):
             e.WorkerDropped: self._on_dropped,
             e.WorkerVanished: lambda event: self._forget(event.worker),
             e.OperatorsCounted: self._on_counted,
+            e.TasksCounted: self._on_tasks_counted,
             e.EpochBegun: self._on_begun,
             e.EpochDone: self._on_epoch_over,
             e.EpochGivenUp: self._on_epoch_over,
@@ -108,7 +109,7 @@ class Machine(RunState):
         self.clock.stand(self._now, self._stands)
         # figures and signs of life come twice a second: the story would hold nothing else
         alive = isinstance(event, e.Reported) and isinstance(event.message, m.TaskProgress | m.Alive)
-        if not alive and not isinstance(event, e.OperatorsCounted):
+        if not alive and not isinstance(event, e.OperatorsCounted | e.TasksCounted):
             self._story.append(event.words)
         return self._out
 
@@ -144,6 +145,7 @@ class Machine(RunState):
             self._paused = False
             left, may_lose = self._left, self.clock.may_lose(self._now)
             self._letting = (left is not None and left <= LET_FINISH) or not may_lose
+            self._cut_native()  # it would be given up soon anyhow
             if event.mode == "aligned" and may_lose and left is not None and left > LET_ALIGN:
                 self._cancel("a pause at its end would wait for long", "pause")
         self._pausing.append(event.command)
@@ -151,9 +153,12 @@ class Machine(RunState):
     @property
     def _left(self) -> float | None:
         """Seconds until the epoch will probably be over."""
-        if self._epoch is None or self._epoch.expected is None:
+        if self._epoch is None:
             return None
-        return self._epoch.expected - self.clock.worked(self._now)
+        by_tasks = None if self.workers.busy else self.clock.left(self._now)
+        if self._epoch.expected is None:
+            return by_tasks
+        return max(self._epoch.expected - self.clock.worked(self._now), by_tasks or 0.0)
 
     def _on_resume(self, event: e.ResumeRequested) -> None:
         if self._pause is None:
@@ -469,11 +474,33 @@ class Machine(RunState):
 
     def _on_counted(self, event: e.OperatorsCounted) -> None:
         self.clock.count(self._now, event.taken)
-        wishes = self._pause or self.holds.open or self._freezing or self._frozen or self._modification
-        if self._epoch is None or wishes or self._touched or self._cuts == CUTS:
+        if self._pause is None:
+            self._cut(self.clock.overrun(self._now))
+
+    def _on_tasks_counted(self, event: e.TasksCounted) -> None:
+        if event.attempt == self.counted_by_tasks:
+            self.clock.count_tasks(self._now, event.stages)
+            self._cut_native()
+
+    @property
+    def counted_by_tasks(self) -> str | None:
+        """The attempt under way, if only Spark's tasks tell how far it is, and it could be given up."""
+        epoch = self._epoch
+        if epoch is None or epoch.aim is None or epoch.task_seconds is None:
+            return None
+        return None if self._cancelling or self.workers.busy else epoch.attempt
+
+    def _cut_native(self) -> None:
+        """Give up an epoch in which only Spark works if it takes too long: also where a pause waits for its end."""
+        if self.counted_by_tasks is not None:
+            self._cut(self.clock.native_overrun(self._now))
+
+    def _cut(self, overrun: tuple[float, float | None] | None) -> None:
+        """Give up the epoch under way; for `overrun` see `EpochClock`. Not while somebody has a hand in it."""
+        wishes = self.holds.open or self._freezing or self._frozen or self._modification
+        if overrun is None or self._epoch is None or wishes or self._touched or self._cuts == CUTS:
             return
-        overrun = self.clock.overrun(self._now)
-        if overrun is not None:
+        if not self._cancelling:
             self._cuts += 1
             self._cancel("it takes too long", "overrun", overrun[1])
 

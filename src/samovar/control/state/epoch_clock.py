@@ -1,5 +1,8 @@
 """How long the epoch under way has worked and will take, and what pauses have cost. Pure data for `machine.py`.
 
+How far it is is told by Python workers, who report the tuples they have taken, and where only Spark works by the tasks
+that have finished.
+
 Time is that in which the epoch goes on: while all its workers stand still it does not count. What a pause costs is
 bounded in two ways: no pause cancels an epoch that has worked longer than `LOSS`, and all together they cancel at most
 `SHARE` of the work that was committed, beside `LOSS`. A run that is paused and resumed all the time gets on.
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from samovar.control import events as e
+from samovar.control.state.stage_progress import StageProgress
 
 __all__ = ["EpochClock"]
 
@@ -45,6 +49,9 @@ class EpochClock:
         """When each operator was first seen to have taken tuples, and how many."""
         self._taken: dict[str, int] = {}
         self._fed = False
+        self._expected: float | None = None
+        self._task_seconds: float | None = None
+        self._stages = StageProgress()
 
     # --- the attempt ------------------------------------------------------------------------------------------------
 
@@ -53,6 +60,8 @@ class EpochClock:
         self._begin, self._still, self._since = at, 0.0, None
         self._aim, self._rows = begun.aim, begun.rows
         self._first, self._taken, self._fed = {}, {}, False
+        self._expected, self._task_seconds = begun.expected, begun.task_seconds
+        self._stages = StageProgress()
 
     def stand(self, at: float, stands: bool) -> None:
         """Whether all workers of the epoch stand still from now on."""
@@ -118,6 +127,32 @@ class EpochClock:
             total, early = max(totals), max(1.0, self._aim / python)
             return (worked, total) if total > early * OVERRUN * self._aim and total > 2 * worked else None
         return (worked, None) if python > OVERRUN * self._aim and self._fed else None
+
+    def count_tasks(self, at: float, stages: Mapping[int, e.StageTasks]) -> None:
+        """Spark runs these stages of the attempt, and no Python worker is at work."""
+        self._stages.count(self.worked(at), stages)
+
+    def left(self, at: float) -> float | None:
+        """Seconds until the attempt will be over, by the stages that Spark runs; None: they do not tell."""
+        return self._stages.left(self.worked(at))
+
+    def native_overrun(self, at: float) -> tuple[float, float | None] | None:
+        """The same as `overrun` for an attempt in which only Spark works, by the tasks that have finished.
+
+        While none has, nobody knows: the attempt has `task_seconds` then, which are few where there are few bytes.
+        Before anything was measured nothing is judged sooner, since the first tasks of a process are slow.
+        """
+        if self._aim is None or self._task_seconds is None:
+            return None
+        worked = self.worked(at)
+        left = self._stages.left(worked)
+        if left is None:
+            return (worked, None) if self._stages.waited(worked) > self._task_seconds else None
+        spent, total = self._stages.at_work(worked), worked + left
+        if spent < (self._task_seconds if self._expected is None else self._aim):
+            return None
+        early = max(1.0, self._aim / spent)
+        return (worked, total) if total > early * OVERRUN * self._aim and left > worked else None
 
     def _is_known(self, name: str) -> bool:
         """Whether an operator has tuples to come, and it is known how many."""

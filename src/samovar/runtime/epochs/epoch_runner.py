@@ -200,9 +200,12 @@ def _run_level(
                 )
             except _EpochShortened as given_up:
                 pipeline.drop()
-                noted(_shorten(context, pace, size, given_up.order))
+                noted(_shorten(context, pace, chosen, given_up.order, native=native))
                 continue
             prepares = bool(context.progress.build_sides.frames) and first
+            assert context.progress.present is not None
+            for _ in range(context.progress.present.interrupted):
+                pace.interrupted()
             still, paused = (steering.still, steering.pausing) if steering is not None else (0.0, False)
             pace.observe(
                 size, fact.seconds - still, prepares=prepares, paused=paused, ahead=ahead is not None
@@ -215,12 +218,17 @@ def _run_level(
         pipeline.drop()
 
 
-def _shorten(context: RunContext, pace: Pacer, size: int, order: i.CancelEpoch) -> str:
-    """Make the next epoch shorter than one of that size that was given up; returns what people should know."""
+def _shorten(
+    context: RunContext, pace: Pacer, chosen: NextEpoch, order: i.CancelEpoch, *, native: bool
+) -> str:
+    """Make the next epoch shorter than one that was given up; returns what people should know."""
     if order.cause == "pause":
         pace.interrupted()
         return ""
-    pace.overran(size, order.worked, order.expected)
+    units = sum(b - a for a, b in chosen.covers.units.values())
+    # a unit for each core, and half of one since units differ: they are done at the same time
+    least = int(chosen.size * (context.cores + 0.5) / units) if native else None
+    pace.overran(chosen.size, order.worked, order.expected, least)
     about = "" if order.expected is None else f" (it would have taken {order.expected:.0f} s)"
     note = f"epoch {order.epoch} was given up after {order.worked:.1f} s{about} and is done again shorter"
     log.info("run %s: %s", context.tag, note)
@@ -380,6 +388,7 @@ def _attempt(
         order = steering.cancelled if steering is not None else None
         if order is not None and order.shorter and not present.mended:
             raise _EpochShortened(order)
+        present.interrupted += order is not None and order.cause == "pause"
     number = len(context.history.epochs)
     raise RunError(
         f"Spark lost workers in epoch {number}, {ATTEMPTS} times in a row: {lost}.",

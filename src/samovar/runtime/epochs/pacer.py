@@ -36,6 +36,16 @@ UNKNOWN = 4.0
 """An epoch given up when nobody knew how long it would take counts as one that would have taken so many times the time
 it worked. Growing back takes one epoch, and giving up a second time costs another three aims."""
 
+FIRST_TASK = 1.5
+"""Seconds that Spark's tasks may work in a first epoch, however few bytes it has, before one must have finished. The
+first stage of a process takes one, of which half is Java's loading of classes; later ones a tenth."""
+COLD = 3.0
+"""The same in a session that has just started, where bytes may take twice as long as well: Java compiles meanwhile."""
+SLOWEST = 2
+"""Times the guess that an epoch may take before anything is measured."""
+TASK_AIMS = 3
+"""Aims that an epoch of a measured rate may take before one of Spark's tasks has finished."""
+
 
 @dataclass
 class Pacer:
@@ -105,13 +115,17 @@ class Pacer:
             del self.seen[:-8]
             self.fixed = self._intercept(self.fixed)
 
-    def overran(self, size: int, worked: float, expected: float | None) -> None:
+    def overran(self, size: int, worked: float, expected: float | None, least: int | None = None) -> None:
         """An epoch of that size was given up after `worked` seconds; it would have taken `expected`, if known.
 
-        The next one is as short as one that somebody watches: it comes late already.
+        The next one is as short as one that somebody watches: it comes late already. `least`: of native work, the size
+        below which an epoch is not done sooner; so long is the next one where nobody knows anything.
         """
         would = expected if expected is not None else UNKNOWN * worked
-        self.bound = max(1, min(int(size * self.watched / max(would, 1e-6)), size // 2))
+        bound = min(int(size * self.watched / max(would, 1e-6)), size // 2)
+        if least is not None:
+            bound = max(bound, least) if expected is not None or self.seen else least
+        self.bound = max(1, bound)
 
     def interrupted(self) -> None:
         """A pause cancelled an epoch."""
@@ -160,7 +174,18 @@ class Pacer:
 
     def longest_seconds(self, size: int) -> float:
         """How long an epoch of that size may take: before anything is measured, twice the guess."""
-        return self.seconds(size) * (1 if self.seen else 2)
+        return self.seconds(size) * (1 if self.seen else SLOWEST)
+
+    def task_seconds(self, size: int, builds: int, *, cold: bool) -> float:
+        """Seconds that Spark's tasks may work before one of them has finished, in an epoch of native work.
+
+        Before anything is measured it may also have to read build sides of so many bytes, which no shorter epoch would
+        save; and an epoch of two tasks finishes none before its end.
+        """
+        if self.seen:
+            return TASK_AIMS * max(self.target(watching=False), self.seconds(size))
+        seconds = SLOWEST * (size + builds) / NATIVE_RATE
+        return max(COLD, 2 * seconds) if cold else max(FIRST_TASK, seconds)
 
     def estimate(self) -> tuple[float, float]:
         """Fixed seconds an epoch, and bytes a second of the rest."""

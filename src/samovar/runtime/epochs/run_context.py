@@ -7,6 +7,7 @@ that the failure can be explained.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,8 @@ class PresentEpoch:
     """The attempt in which user code failed, and the failure."""
     mended: list[RecordedDecision] = field(default_factory=list)
     """Rows that Spark failed on, with what was decided about them."""
+    interrupted: int = 0
+    """Attempts that pauses cancelled, of an epoch that cannot be shorter."""
 
 
 @dataclass
@@ -121,6 +124,12 @@ class RunContext:
         if context is None:
             return 1
         return int(context.defaultParallelism) // int(self.spark.conf.get("spark.task.cpus", "1") or 1)
+
+    @property
+    def age(self) -> float:
+        """Seconds since Spark started; 0 where the session does not tell."""
+        context = getattr(self.spark, "sparkContext", None)
+        return 0.0 if context is None else time.time() - getattr(context, "startTime", 0) / 1000
 
     def describe(self, text: str | None) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread; None: nothing."""

@@ -20,6 +20,7 @@ from samovar.control.desk import Desk
 from samovar.errors import EnvironmentProblem
 from samovar.record.log import Counters
 from samovar.runtime.exchange.task import Control
+from samovar.runtime.live.task_tracker import TaskTracker
 from samovar.runtime.spark.job_tags import cancel_tagged
 
 __all__ = ["Note", "Steering"]
@@ -57,6 +58,7 @@ class Steering:
         self._code: i.UseCode | None = None
         self._counts = {n: (sum(c.taken), c.given) for n, c in (totals or {}).items()}
         self.desk, self.control = self._open(run)
+        self._tasks = TaskTracker(spark, self.desk)
 
     def _open(self, run: str) -> tuple[Desk, Control | None]:
         """The desk, and where workers find it: on loopback on one machine, else at the driver's address."""
@@ -82,6 +84,8 @@ class Steering:
         with self._lock:
             self._epoch, self._cancelled, self._deciding = epoch, None, False
             self._over = threading.Event()
+        if forecast.task_seconds is not None:
+            self._tasks.begin(self._tag, forecast.task_seconds)
         return self.desk.begin_epoch(epoch, attempt, forecast, self._counts)
 
     def may_commit(self) -> bool:
@@ -148,6 +152,7 @@ class Steering:
     def close(self, error: str = "") -> None:
         """The run has ended."""
         self._over.set()
+        self._tasks.close()
         try:
             self.desk.report(e.RunOver(error=error))
         finally:
