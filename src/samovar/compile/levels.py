@@ -154,7 +154,12 @@ def place(
                 shapes[b] == "source" or ended or weight[b] <= max(SMALL, SHARE * weight[p])
             ):
                 inline.add(name)
-                if defers and weight[b] >= HEAVY and weight[p] >= MANY and _leaves_few(graph, shapes, build, p):
+                if (
+                    defers
+                    and weight[b] >= HEAVY
+                    and weight[p] >= MANY
+                    and _leaves_few(graph, shapes, build, p)
+                ):
                     deferred.add(name)
             level[name] = max(ready[p] + (name in deferred), ready[b] if name in inline else ready[b] + 1)
             ready[name] = level[name] + (name in fixed)

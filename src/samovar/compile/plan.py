@@ -123,9 +123,7 @@ def make_plan(
     shapes = dict(analysis.shapes)
     accumulators: dict[str, Accumulators] = {}
     while True:  # an aggregate that cannot be cut keeps its input, which may change what is placed where
-        placement = place(
-            graph, shapes, analysis.volatile, sizes, defers=bool(settings.get("defers"))
-        )
+        placement = place(graph, shapes, analysis.volatile, sizes, defers=bool(settings.get("defers")))
         draft = Plan(graph, analysis.schemas, placement, analysis.referenced, {}, {}, {}, frozenset(), {})
         width = _widths(graph, shapes, set(graph.ops) if positions else _positions_needed(draft))
         uncut = [n for n, shape in shapes.items() if shape == "accumulate" and n not in accumulators]

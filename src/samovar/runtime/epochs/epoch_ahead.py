@@ -31,7 +31,7 @@ __all__ = ["DEPTH", "EpochAhead", "NextEpoch", "Pipeline", "may_run_ahead"]
 
 log = logging.getLogger("samovar.engine")
 
-DEPTH = 3
+DEPTH = 2
 """Epochs of Spark's own operators ahead at most. While the one before them ends, a core has something to do and another
 epoch is planned; more than that would only take memory."""
 _AGAIN = 0.05

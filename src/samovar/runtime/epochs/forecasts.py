@@ -14,8 +14,6 @@ from samovar.runtime.sources.units import row_ranges
 
 __all__ = ["forecast_of"]
 
-COLD_FOR = 15.0
-"""Seconds since Spark's start in which Java is still loading classes and compiling."""
 Units = Mapping[str, tuple[int, int]]
 
 
@@ -32,7 +30,7 @@ def forecast_of(
             rows.update({} if n is None else {name: n})
     task_seconds = None
     if divisible and _is_native(context, covers):
-        task_seconds = pace.task_seconds(size, _builds(context, covers), cold=context.age < COLD_FOR)
+        task_seconds = pace.task_seconds(size, _builds(context, covers), cold=context.cold)
     levels = range(covers.high + 1, plan.placement.levels)
     ends = not any(plan.placement.works(name, level) for name in plan.graph.ops for level in levels)
     return Forecast(

@@ -26,6 +26,9 @@ from samovar.runtime.spark.shared_storage import SharedStorage
 
 __all__ = ["Logic", "PresentEpoch", "RunContext", "RunProgress"]
 
+COLD_FOR = 15.0
+"""Seconds since Spark's start in which Java is still loading classes and compiling."""
+
 
 @dataclass
 class Logic:
@@ -126,10 +129,10 @@ class RunContext:
         return int(context.defaultParallelism) // int(self.spark.conf.get("spark.task.cpus", "1") or 1)
 
     @property
-    def age(self) -> float:
-        """Seconds since Spark started; 0 where the session does not tell."""
+    def cold(self) -> bool:
+        """Whether Spark has just started, so that everything takes longer; False where the session does not tell."""
         context = getattr(self.spark, "sparkContext", None)
-        return 0.0 if context is None else time.time() - getattr(context, "startTime", 0) / 1000
+        return context is not None and time.time() - getattr(context, "startTime", 0) / 1000 < COLD_FOR
 
     def describe(self, text: str | None) -> None:
         """What the Spark UI shows for the jobs that follow, on this thread; None: nothing."""
