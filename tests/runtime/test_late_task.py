@@ -26,7 +26,12 @@ def late(tmp_path: Path) -> LateTask:
 
 def test_a_worker_goes_on_with_the_task_that_is_handed_out(late: LateTask, tmp_path: Path) -> None:
     got: list[Task | None] = []
-    worker = threading.Thread(target=lambda: got.append(late.wait()))
+
+    def work() -> None:
+        late.arrive()
+        got.append(late.wait())
+
+    worker = threading.Thread(target=work)
     assert not late.arrived()
     worker.start()
     while not late.arrived():
@@ -39,6 +44,7 @@ def test_a_worker_goes_on_with_the_task_that_is_handed_out(late: LateTask, tmp_p
 
 def test_an_epoch_that_is_dropped_lets_its_workers_go(late: LateTask, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "turn")
+    late.arrive()
     assert late.wait() is None
     assert not has_sign(tmp_path / "errors", "abandoned")
 

@@ -41,7 +41,7 @@ from samovar.runtime.spark.job_tags import tagged
 __all__ = ["Epoch", "EpochOutcome", "mends_of"]
 
 _LOOK = 0.005
-"""Seconds between two looks whether workers have got rows."""
+"""Seconds between two looks whether workers have begun."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,8 @@ class Epoch:
         """Return when the epoch behind this one may give jobs to Spark.
 
         Spark runs jobs in the order in which it gets them. Where Python workers wait for rows, these come by a job
-        before the workers' own: the epoch behind comes when the first worker has got some.
+        before the workers' own: the epoch behind comes when the first worker has begun. It takes the other cores while
+        that one still reads and sorts.
         """
         while not self._ended.wait(_LOOK):
             if self.submitted.is_set() and (not self.inputs.late or self.inputs.arrived()):

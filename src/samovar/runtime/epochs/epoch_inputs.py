@@ -118,7 +118,7 @@ class EpochInputs:
         return late
 
     def arrived(self) -> bool:
-        """Whether workers that wait for the epoch's turn have got rows."""
+        """Whether workers that will wait for the epoch's turn have begun."""
         return any(late.arrived() for late in self.late.values())
 
     def hand_out_tasks(self) -> None:

@@ -38,8 +38,13 @@ class LateTask:
         write_file(Path(self.file), pickle.dumps(task))
 
     def arrived(self) -> bool:
-        """Whether a worker waits, or has waited. For the driver."""
+        """Whether a worker has begun: it has a core, and takes its rows. For the driver."""
         return self._sign.exists()
+
+    def arrive(self) -> None:
+        """Leave a sign that a worker has begun. For a worker, before it takes a row."""
+        with suppress(FileNotFoundError):
+            self._sign.touch()
 
     @property
     def _sign(self) -> Path:
@@ -48,8 +53,6 @@ class LateTask:
     def wait(self) -> Task | None:
         """The task; None: the epoch was given up. For a worker."""
         file = Path(self.file)
-        with suppress(FileNotFoundError):
-            self._sign.touch()
         check_seen(self.early)
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends:

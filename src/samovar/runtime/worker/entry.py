@@ -46,6 +46,7 @@ def late_chain_function(late: LateTask) -> Callable[[Iterator[pa.RecordBatch]], 
     """The same for an epoch that has begun ahead of its turn: with the first rows in hand it waits for the task."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        late.arrive()
         first = list(islice(batches, 1))
         task = late.wait()
         if task is None:
