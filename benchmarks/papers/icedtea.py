@@ -202,7 +202,7 @@ def _space_chart(raw: Raw, size: Size) -> Chart:
     return Chart("Bytes of a recording", "bars", "bytes", tuple(series), names, log_y=True)
 
 
-_LARGE = {"w1": 5, "w2": 15, "w3": 8, "w4": 8, "w5": 0.5}
+_LARGE = {"w1": 10, "w2": 16, "w3": 16, "w4": 16, "w5": 1}
 """Scales at which the plain job takes 15 s or more on two cores."""
 _RECORDING = (
     "Each workflow as a plain PySpark job, as a Samovar workflow that is recorded, and as one that is not, by turns "
