@@ -178,7 +178,7 @@ def _engine() -> list[Target]:
             _ENGINE,
             f"{_TITLES[part]}: time against the plain job, where that takes 15 s or more",
             _seconds("icedtea.large", part, "recorded", "plain"),
-            at_most=1.05 if part == "w5" else 1.10,
+            at_most=1.05,
             only_full=True,
         )
         for part in FIVE
@@ -188,7 +188,7 @@ def _engine() -> list[Target]:
             _ENGINE,
             f"{_TITLES[part]}: seconds more than the plain job at scale 1",
             _extra(part),
-            at_most=0.5,
+            at_most=0.3,
             unit="s",
             only_full=True,
         )
@@ -237,7 +237,7 @@ TARGETS: tuple[Target, ...] = (
             _TRAVEL,
             f"{_TITLES[part]}: worst jump at scale 1",
             _worst("icedtea.jumps", "jump max s", (part,)),
-            at_most=2.0,
+            at_most=1.0,
             unit="s",
             only_full=True,
         )

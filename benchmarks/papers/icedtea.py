@@ -204,6 +204,8 @@ def _space_chart(raw: Raw, size: Size) -> Chart:
 
 _LARGE = {"w1": 10, "w2": 16, "w3": 16, "w4": 16, "w5": 1}
 """Scales at which the plain job takes 15 s or more on two cores."""
+_STEERED = {"w1": 5, "w2": 15, "w3": 8, "w4": 8, "w5": 0.5}
+"""Scales at which runs are long enough for an interaction every ten seconds."""
 _RECORDING = (
     "Each workflow as a plain PySpark job, as a Samovar workflow that is recorded, and as one that is not, by turns "
     "in one session; results are compared in every round. The alternative is the plain job, which can be neither "
@@ -330,7 +332,7 @@ INTERACTIONS = Experiment(
         ),
     ),
     quick={"parts": FIVE, "scale": {"w5": 0.05, **dict.fromkeys(FIVE[:4], 0.1)}, "runs": 2},
-    full={"parts": FIVE, "scale": _LARGE, "runs": 3},
+    full={"parts": FIVE, "scale": _STEERED, "runs": 3},
 )
 
 DATA = Experiment(
