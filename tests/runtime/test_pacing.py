@@ -52,8 +52,6 @@ def test_the_first_epoch_is_small_and_larger_beside_a_large_build_side() -> None
     assert Pacer.for_level(0, python=True, filtered=True).next_bytes(1 << 40, watching=False) == 32 * MB
     # what Spark does by itself in a few seconds is one epoch
     assert 128 * MB <= Pacer.for_level(0, python=False).next_bytes(1 << 40, watching=False) <= 256 * MB
-    cold = Pacer.for_level(0, python=False, cold=True)
-    assert cold.next_bytes(1 << 40, watching=False) == 60 * MB
     joined = Pacer.for_level(4 << 30, python=False)
     assert joined.next_bytes(1 << 40, watching=False) > 256 * MB
     assert joined.target(watching=False) > 20 * joined.aim / 4

@@ -166,9 +166,7 @@ class RunThread:
         ]
         filtered = all(any(isinstance(up, ops.Filter) for up in plan.graph.upstream(n)) for n in python)
         fixed = history.started.options.get("epoch_bytes") if history.started is not None else None
-        return Pacer.for_level(
-            whole, python=bool(python), filtered=filtered, cold=self.context.cold, fixed_bytes=fixed
-        )
+        return Pacer.for_level(whole, python=bool(python), filtered=filtered, fixed_bytes=fixed)
 
     def _noted(self, text: str) -> None:
         if text:

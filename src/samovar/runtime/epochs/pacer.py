@@ -41,9 +41,6 @@ FIRST_TASK = 1.5
 first stage of a process takes one, of which half is Java's loading of classes; later ones a tenth."""
 COLD = 3.0
 """The same in a session that has just started, where bytes may take twice as long as well: Java compiles meanwhile."""
-COLD_SHARE = 4
-"""A first epoch on a Java that has just started has so many times fewer bytes: it runs at a third to a quarter of the
-later speed, and its commit is the first that there is."""
 SLOWEST = 2
 """Times the guess that an epoch may take before anything is measured."""
 TASK_AIMS = 3
@@ -84,7 +81,6 @@ class Pacer:
         *,
         python: bool,
         filtered: bool = False,
-        cold: bool = False,
         fixed_bytes: int | None = None,
     ) -> Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
@@ -92,11 +88,10 @@ class Pacer:
         `python`: whether user code runs for its rows. Python may be slow for their bytes, so epochs start small; larger
         where a filter before it (`filtered`) leaves it few rows. What Spark does by itself, in some four seconds as
         far as can be guessed, is one epoch: its build sides would have to be kept for a second one. An epoch that
-        joins with a large build side starts larger, and one on a Java that has just started (`cold`) smaller: it would
-        be the slowest of all.
+        joins with a large build side starts larger.
         """
         floor = cls.floor + build_bytes / BUILD_RATE
-        first, guess = cls.first_bytes // (COLD_SHARE if cold else 1), NATIVE_RATE
+        first, guess = cls.first_bytes, NATIVE_RATE
         if python:
             first, guess = (32 << 20, NATIVE_RATE) if filtered else (1 << 19, SLOW_RATE)
         first = max(first, int((floor - cls.floor) * guess))
