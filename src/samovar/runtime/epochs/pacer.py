@@ -31,7 +31,8 @@ SHORTEST = 0.35
 HALVINGS = 3
 """From two seconds down to `SHORTEST`."""
 PROBE = 0.6
-"""Of the size before, that of an epoch that finds the fixed cost: different enough to tell it from noise."""
+"""The size before, against that of an epoch that finds the fixed cost: different enough to tell it from noise. That epoch
+is the larger one: one more short epoch would cost more than it tells."""
 UNKNOWN = 4.0
 """An epoch given up when nobody knew how long it would take counts as one that would have taken so many times the time
 it worked. Growing back takes one epoch, and giving up a second time costs another three aims."""
@@ -76,12 +77,7 @@ class Pacer:
 
     @classmethod
     def for_level(
-        cls,
-        build_bytes: int,
-        *,
-        python: bool,
-        filtered: bool = False,
-        fixed_bytes: int | None = None,
+        cls, build_bytes: int, *, python: bool, filtered: bool = False, fixed_bytes: int | None = None
     ) -> Pacer:
         """A pacer for a level that takes build sides of that size whole, and may run Python operators.
 
