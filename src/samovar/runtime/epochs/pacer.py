@@ -31,8 +31,8 @@ SHORTEST = 0.35
 HALVINGS = 3
 """From two seconds down to `SHORTEST`."""
 PROBE = 0.6
-"""The size before, against that of an epoch that finds the fixed cost: different enough to tell it from noise. That epoch
-is the larger one: one more short epoch would cost more than it tells."""
+"""The size before, against that of an epoch that finds the fixed cost: different enough to tell it from noise. That
+epoch is the larger one: one more short epoch would cost more than it tells."""
 UNKNOWN = 4.0
 """An epoch given up when nobody knew how long it would take counts as one that would have taken so many times the time
 it worked. Growing back takes one epoch, and giving up a second time costs another three aims."""
